@@ -63,6 +63,10 @@ use start_error::ask;
 /// Digits that distinguish two lives of the process.
 const BOOT_CHARS: usize = 8;
 
+/// What a dry run does not do, for who reads its first lines.
+const DRY_RUN_LEAVES_OUT: &str =
+    "purges, webhooks, Events, Jobs, proposals to forges, and every write to the cluster and to Redis";
+
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]
 pub struct Overrides {
@@ -183,6 +187,9 @@ async fn begin(
     let dry_run = config.dry_run;
     // Tests and the demo read the addresses from this line.
     tracing::info!(version = env!("CARGO_PKG_VERSION"), address = %probes, %page, hooks, dry_run, "started");
+    if dry_run {
+        tracing::info!(left_out = DRY_RUN_LEAVES_OUT, "began a dry run; records are in memory and end with it");
+    }
     Ok(Running { root, serving, draining, given_up, exporting })
 }
 

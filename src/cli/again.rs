@@ -2,12 +2,11 @@
 //!
 //! Not for a screen that is drawn over; that is `status --watch`.
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::cli::answer::Outcome;
-use kernel::text::visible_lines;
+use crate::cli::screen;
 
 /// Time between two questions, so also between two answers: each reads the API server, the ledger and CloudFront.
 const ASKED_EVERY: Duration = Duration::from_secs(5);
@@ -35,8 +34,6 @@ pub(super) async fn again(ask: impl AsyncFn() -> Outcome) -> ExitCode {
 /// False once the reader of standard output is gone.
 fn written(outcome: &Outcome, follows: bool) -> bool {
     let blank = if follows { "\n" } else { "" };
-    let mut stdout = io::stdout().lock();
-    let out = format!("{blank}{}", visible_lines(&outcome.out));
-    let _ = io::stderr().write_all(visible_lines(&outcome.err).as_bytes());
-    stdout.write_all(out.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+    screen::write_err(&outcome.err);
+    screen::write_out(&format!("{blank}{}", outcome.out)).is_ok()
 }

@@ -1,12 +1,13 @@
 //! What a command came to, as standard output, standard error and the exit code say it.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde::Serialize;
 
+use crate::cli::screen;
+use crate::looking::layout::Screen;
 use kernel::text::{visible, visible_json, visible_lines};
 
 /// Exit code of a command that failed.
@@ -18,9 +19,22 @@ pub(crate) const EXIT_INVALID: u8 = 2;
 /// How an answer is written (`-o`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
+    /// For people, in whole lines without colours, as a pipe or a file gets it.
     Table,
+    /// For people, on this output.
+    Drawn(Screen),
     /// For programs: one JSON object.
     Json,
+}
+
+impl Output {
+    /// The time, where a person looks at it now.
+    pub(crate) const fn now_ms(self) -> Option<i64> {
+        match self {
+            Self::Drawn(screen) => screen.now_ms,
+            Self::Table | Self::Json => None,
+        }
+    }
 }
 
 /// What a command came to.
@@ -37,6 +51,7 @@ pub struct Outcome {
 pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, code: u8) -> Outcome {
     let out = match output {
         Output::Table => found.to_string(),
+        Output::Drawn(screen) => screen.draw(found),
         Output::Json => match serde_json::to_string_pretty(found) {
             Ok(json) => visible_json(&json).into_owned() + "\n",
             Err(error) => {
@@ -48,9 +63,9 @@ pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, co
     Outcome { out, err: String::new(), code }
 }
 
-/// A command that did what was asked.
-pub(crate) const fn done(out: String) -> Outcome {
-    Outcome { out, err: String::new(), code: 0 }
+/// A command that did what was asked, in a text that has lines and no colours.
+pub(crate) fn done(out: String) -> Outcome {
+    Outcome { out: visible_lines(&out).into_owned(), err: String::new(), code: 0 }
 }
 
 /// A command that failed, and why.
@@ -63,21 +78,21 @@ pub(crate) fn invalid(why: &(impl fmt::Display + ?Sized)) -> Outcome {
     Outcome { code: EXIT_INVALID, ..refused(why) }
 }
 
-/// Prints what a command came to; its lines are ours, and nothing of others moves the cursor. A reader that has gone away is not an error of ours.
+/// Prints what a command came to. A reader that has gone away is not an error of ours.
 pub(crate) fn print(outcome: &Outcome) -> ExitCode {
-    let _ = io::stdout().write_all(visible_lines(&outcome.out).as_bytes());
-    let _ = io::stderr().write_all(visible_lines(&outcome.err).as_bytes());
+    let _ = screen::write_out(&outcome.out);
+    screen::write_err(&outcome.err);
     ExitCode::from(outcome.code)
 }
 
 /// Says how a command that takes its time is getting on, on standard error.
 pub(crate) fn progress(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", visible(line));
+    screen::write_progress(line);
 }
 
 /// Says why a command failed.
 pub(crate) fn failed(error: &dyn fmt::Display) -> ExitCode {
-    let _ = writeln!(io::stderr(), "error: {}", visible(&error.to_string()));
+    screen::write_err(&format!("error: {}\n", visible(&error.to_string())));
     ExitCode::from(EXIT_FAILED)
 }
 
@@ -90,10 +105,11 @@ pub enum Format {
     Json,
 }
 
+/// As it is asked for, on the standard output that there is.
 impl From<Format> for Output {
     fn from(format: Format) -> Self {
         match format {
-            Format::Table => Self::Table,
+            Format::Table => screen::here().map_or(Self::Table, Self::Drawn),
             Format::Json => Self::Json,
         }
     }

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 use crate::cli::answer::Format;
 #[cfg(feature = "demo")]
@@ -46,6 +46,9 @@ pub(super) struct Global {
     /// The kubeconfig's context to use
     #[arg(long, global = true, value_name = "NAME")]
     pub(super) context: Option<String>,
+    /// Colours: auto is for terminals, unless NO_COLOR or CLICOLOR_FORCE says otherwise
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", hide_default_value = true)]
+    pub(super) color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,6 +85,9 @@ pub(super) enum Command {
         /// Its namespace [default: that of the kubeconfig's context; all for a list]
         #[arg(short, long)]
         namespace: Option<String>,
+        /// Of a list: all namespaces, as without -n
+        #[arg(short = 'A', long, conflicts_with_all = ["name", "namespace", "host"])]
+        all_namespaces: bool,
         /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
         #[arg(long, value_name = "NAMESPACE")]
         ledger_namespace: Option<String>,
@@ -154,12 +160,11 @@ pub(super) enum Command {
     },
     /// Show every rollout in flight and every Pipeline, what each waits for, what needs a look, and the Redis servers
     Status {
-        /// Draw it again every 2 seconds, until Ctrl-C
+        /// Draw it again every 2 seconds, until Ctrl-C; in a pipe, say in a line each what has changed
         #[arg(short, long)]
         watch: bool,
-        /// Only of this namespace
-        #[arg(short, long)]
-        namespace: Option<String>,
+        #[command(flatten)]
+        of: Namespaces,
         /// Ask a running allclear, by the address of its status page, instead of the cluster and the Redis servers
         #[arg(long, value_name = "URL", value_parser = server)]
         server: Option<url::Url>,
@@ -235,6 +240,24 @@ pub(super) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+}
+
+/// Which namespaces are shown.
+#[derive(Debug, Args)]
+pub(super) struct Namespaces {
+    /// Only this namespace [default: all]
+    #[arg(short, long)]
+    namespace: Option<String>,
+    /// All namespaces, as without -n
+    #[arg(short = 'A', long, conflicts_with = "namespace")]
+    all_namespaces: bool,
+}
+
+impl Namespaces {
+    /// The only one; `None` for all.
+    pub(super) fn only(self) -> Option<String> {
+        self.namespace.filter(|_| !self.all_namespaces)
+    }
 }
 
 /// One workload, and where its record is.

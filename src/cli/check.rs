@@ -65,6 +65,8 @@ pub struct Options {
     /// The ServiceAccount of the controller, by namespace and name; `None`: that of the Deployment in the namespace of the ledger, or
     /// `allclear` where there is none.
     pub account: Option<(String, String)>,
+    /// It is the caller who runs the controller, so the caller's rights are the ones that count.
+    pub as_caller: bool,
     /// Look again until all is good, for so long.
     pub wait: Option<Duration>,
 }
@@ -155,6 +157,22 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
         findings.extend(aws::actions(&outside.cdn, &found.matched, HOST_SERVED).await);
     }
     (rights_of, findings)
+}
+
+/// What a dry run follows, and what of it cannot be seen, for who tries one by hand. Only what leaves no trace is asked: no Redis, no
+/// receiver, and of CloudFront its list alone.
+pub async fn foretold(config: &Config, outside: &Outside) -> Vec<Finding> {
+    let options = Options { as_caller: true, ..Options::default() };
+    let (seen, account) = tokio::join!(in_cluster(config, outside, &options), aws::account(&outside.cdn));
+    let Seen { mut findings, cluster, watched, .. } = seen;
+    findings.extend(account.findings);
+    if let Some(cluster) = &cluster {
+        let account = (account.distributions, account.name.as_str());
+        let (policy, workloads) = (config.policy(), list(cluster).await);
+        let sites = sites::sites((cluster, &watched), workloads, &policy, &outside.cdn, account).await;
+        findings.extend(sites.findings);
+    }
+    findings
 }
 
 fn configuration(loaded: &Loaded) -> Vec<Finding> {

@@ -40,10 +40,11 @@ impl CommandKind for RepoKind {
 
 /// A text that names no object of a kind.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no {kind}; write its namespace and name, as shop/web")]
-pub struct NoName {
-    text: String,
-    kind: &'static str,
+pub enum NoName {
+    #[error("{text:?} is no {kind}; write its namespace and name, as shop/web or -n shop web")]
+    Form { text: String, kind: &'static str },
+    #[error("-n says namespace {namespace} and the name says {named}; leave one of them out")]
+    Namespaces { namespace: String, named: String },
 }
 
 /// Reads `shop/web`, also with the kind before it.
@@ -51,13 +52,27 @@ pub struct NoName {
 /// # Errors
 /// It is not the name of such an object.
 pub fn named<K: CommandKind>(text: &str) -> Result<IdOf<K>, NoName> {
+    named_in::<K>(text, None)
+}
+
+/// The same where `-n` may say the namespace.
+///
+/// # Errors
+/// It is not the name of such an object, or both say a namespace, and not the same.
+pub fn named_in<K: CommandKind>(text: &str, namespace: Option<&str>) -> Result<IdOf<K>, NoName> {
     let plain = kind_first::<K>(text).unwrap_or(text);
-    match plain.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
-            Ok(K::id(namespace.to_owned(), name.to_owned()))
+    let (of, name) = match (plain.split_once('/'), namespace) {
+        (Some((named, _)), Some(namespace)) if named != namespace => {
+            return Err(NoName::Namespaces { namespace: namespace.to_owned(), named: named.to_owned() });
         }
-        Some(_) | None => Err(NoName { text: text.to_owned(), kind: K::NAME }),
+        (Some(both), _) => both,
+        (None, Some(namespace)) => (namespace, plain),
+        (None, None) => ("", plain),
+    };
+    if of.is_empty() || name.is_empty() || name.contains('/') {
+        return Err(NoName::Form { text: text.to_owned(), kind: K::NAME });
     }
+    Ok(K::id(of.to_owned(), name.to_owned()))
 }
 
 /// Whether a name is meant as one of this kind, not of a workload.
@@ -69,4 +84,30 @@ pub fn is_meant<K: CommandKind>(text: &str) -> bool {
 fn kind_first<K: CommandKind>(text: &str) -> Option<&str> {
     let (kind, rest) = text.split_once('/')?;
     (kind == K::PLURAL || kind == K::COMMAND).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kernel::id::ObjectId;
+
+    #[test]
+    fn a_namespace_is_in_the_name_or_beside_it() {
+        let named = |text, namespace| named_in::<PipelineKind>(text, namespace).map(|id| id.display_name());
+        for (text, namespace) in [
+            ("shop/web", None),
+            ("pipeline/shop/web", None),
+            ("web", Some("shop")),
+            ("pipeline/web", Some("shop")),
+            ("pipelines/shop/web", Some("shop")),
+        ] {
+            assert_eq!(named(text, namespace).as_deref(), Ok("shop/web"), "{text} -n {namespace:?}");
+        }
+        let differ = named("blog/web", Some("shop")).unwrap_err().to_string();
+        assert_eq!(differ, "-n says namespace shop and the name says blog; leave one of them out");
+        for (text, namespace) in [("web", None), ("shop/", None), ("/web", None), ("a/b/c", Some("a")), ("", Some("a"))]
+        {
+            assert!(matches!(named(text, namespace), Err(NoName::Form { .. })), "{text} -n {namespace:?}");
+        }
+    }
 }

@@ -65,8 +65,48 @@ const EXAMPLES: &[(&str, &str)] = &[
 pub(super) fn dressed(command: Command, typed: Option<&OsStr>) -> Command {
     let name = typed.and_then(|typed| Path::new(typed).file_stem());
     let named = if name == Some(OsStr::new(PLUGIN)) { command.bin_name("kubectl allclear") } else { command };
-    named.mut_subcommands(|one| with_example(one, ""))
+    ordered(named).mut_subcommands(|one| with_example(one, ""))
 }
+
+/// Options that stand first in every help, in this order.
+const FIRST: [&str; 2] = ["namespace", "all_namespaces"];
+
+/// Options that stand last. Between them are those that a command has for itself.
+const LAST: [&str; 14] = [
+    "dry_run",
+    "yes",
+    "wait",
+    "timeout",
+    "watch",
+    "output",
+    "ledger_namespace",
+    "server",
+    "config",
+    "kubeconfig",
+    "context",
+    "color",
+    "help",
+    "version",
+];
+
+/// The options of every command in one order, so that a reader finds them where they were.
+fn ordered(command: Command) -> Command {
+    let own = FIRST.len();
+    let mut so_far = own;
+    command.mut_args(|arg| {
+        let place = |names: &[&str]| names.iter().position(|name| *name == arg.get_id().as_str());
+        so_far += 1;
+        let at = match (place(&FIRST), place(&LAST)) {
+            (Some(at), _) => at,
+            (None, Some(at)) => OWN_MAX + at,
+            (None, None) => so_far,
+        };
+        if arg.is_positional() { arg } else { arg.display_order(at) }
+    })
+}
+
+/// More arguments than a command has.
+const OWN_MAX: usize = 100;
 
 /// The example of a command, by the names that lead to it.
 pub(super) fn example(path: &str) -> Option<&'static str> {
@@ -86,7 +126,7 @@ fn with_example(command: Command, above: &str) -> Command {
         Some(help) => command.after_help(help),
         None => command,
     };
-    command.mut_subcommands(|one| with_example(one, &path))
+    ordered(command).mut_subcommands(|one| with_example(one, &path))
 }
 
 #[cfg(test)]
@@ -129,6 +169,34 @@ mod tests {
             let parsed = dressed(Cli::command(), None).try_get_matches_from(words);
             assert!(parsed.is_ok(), "{own}: {}", parsed.unwrap_err());
         }
+    }
+
+    #[test]
+    fn options_stand_in_one_order_everywhere() {
+        let mut commands = Vec::new();
+        all(&dressed(Cli::command(), None), "", &mut commands);
+        let order = [
+            "--namespace",
+            "--all-namespaces",
+            "--timeout",
+            "--watch",
+            "--output",
+            "--kubeconfig",
+            "--color",
+            "--help",
+        ];
+        let mut seen = std::collections::BTreeSet::new();
+        for (path, _) in commands {
+            let words = ["allclear"].into_iter().chain(path.split(' ')).chain(["--help"]);
+            let help = dressed(Cli::command(), None).try_get_matches_from(words).unwrap_err().to_string();
+            let heads = help.lines().map(str::trim_start).filter(|line| line.starts_with('-'));
+            let options = heads.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
+            let places: Vec<usize> =
+                options.filter_map(|option| order.iter().position(|name| *name == option)).collect();
+            assert!(places.is_sorted() && places.len() >= 3, "{path}: {help}");
+            seen.extend(places);
+        }
+        assert_eq!(seen.len(), order.len(), "each of them is an option of some command");
     }
 
     #[test]

@@ -13,14 +13,12 @@ use comfy_table::{ContentArrangement, Table, presets};
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, Output, answer, refused};
 use crate::looking::explain::{Found, explanation};
 use crate::looking::host::host;
+use crate::looking::layout::{Tone, line, toned};
 use crate::looking::workloads::{Listing, Row, listing, not_found};
 use crate::looking::{Question, Sources};
 use kernel::id::Kind;
 use kernel::names::host::Host;
 use kernel::text::visible;
-
-/// Columns of the terminal the table is laid out for.
-const COLUMNS: u16 = 100;
 
 /// Answers. Exit codes: 0 found, 1 not found or unreadable, 2 not a name. A name with a dot is a host
 /// where no workload has it.
@@ -53,7 +51,11 @@ impl fmt::Display for Listing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.workloads.is_empty() {
             let mut table = Table::new();
-            table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_width(COLUMNS);
+            table.load_style(presets::NOTHING);
+            if let Some(columns) = f.width() {
+                let columns = u16::try_from(columns).unwrap_or(u16::MAX);
+                table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
+            }
             table.set_header(["NAMESPACE", "NAME", "VERSION", "PHASE", "STATE", "LAST PURGE"]);
             for Row { workload, version, phase, state, last_purge } in &self.workloads {
                 let last_purge = last_purge.as_deref().unwrap_or("–");
@@ -64,21 +66,28 @@ impl fmt::Display for Listing {
                 let row = [&workload.namespace, &name, version, *phase, state, last_purge];
                 table.add_row(row.map(visible));
             }
-            for line in table.to_string().lines() {
+            for (at, line) in table.to_string().lines().enumerate() {
                 // Every cell begins with a blank; the first one's is not needed.
-                writeln!(f, "{}", line.strip_prefix(' ').unwrap_or(line).trim_end())?;
+                let line = line.strip_prefix(' ').unwrap_or(line).trim_end();
+                let tone = if at == 0 { Tone::Title } else { Tone::Plain };
+                let line = toned(f, tone, line).into_owned();
+                writeln!(f, "{line}")?;
             }
         } else if self.missing.is_empty() {
             writeln!(f, "there are no workloads here")?;
         }
         if let Some(place) = &self.unrecorded_in {
-            writeln!(f, "not recorded: in the ledger in {place}; --ledger-namespace looks into another")?;
+            line(
+                f,
+                Tone::Look,
+                &format!("not recorded: in the ledger in {place}; --ledger-namespace looks into another"),
+            )?;
         }
         if let Some(trouble) = &self.controller {
-            writeln!(f, "controller: {}", visible(trouble))?;
+            line(f, Tone::Look, &format!("controller: {trouble}"))?;
         }
         for why in &self.missing {
-            writeln!(f, "missing: {}", visible(why))?;
+            line(f, Tone::Look, &format!("missing: {why}"))?;
         }
         Ok(())
     }

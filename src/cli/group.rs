@@ -271,8 +271,8 @@ pub(crate) fn grouped(sources: &Sources) -> Result<(&Neighbours, &Member), Strin
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { group, member, pinned, hold: _, holds, keyed, unsigned, config, members, boards, troubles } = self;
-        writeln!(f, "group {}, seen from member {}", visible(group), visible(member))?;
         let mut page = Page { f };
+        page.title(&format!("group {group}, seen from member {member}"))?;
         let held = holds.iter().map(|hold| format!("nothing is agreed on: {}", hold.words));
         page.part("State", if holds.is_empty() { vec!["agreed".to_owned()] } else { held.collect() })?;
         page.section("Pinned", pinned, |pinned| {

@@ -10,12 +10,13 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, invalid, refused};
-use crate::looking::page::Page;
+use crate::looking::layout::Tone;
+use crate::looking::page::{Page, age};
 use crate::looking::workloads::not_found;
 use crate::looking::{Question, Section, Sources, peek};
 use kernel::id::{InvalidationId, WorkloadId};
 use kernel::names::distribution::DistributionId;
-use purge::records::record::{Closed, HISTORY_MAX};
+use purge::records::record::{Closed, HISTORY_MAX, Outcome as End};
 use purge::rollouts::rollout::closed;
 
 /// The last rollouts of a workload.
@@ -26,6 +27,9 @@ pub struct History {
     pub rollouts: Vec<Ended>,
     /// The ledger may have forgotten earlier ones.
     pub more_forgotten: bool,
+    /// The time, where a person looks at it now.
+    #[serde(skip)]
+    pub now_ms: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +37,8 @@ pub struct Ended {
     pub rollout: u64,
     /// The versions, the end and its purges, in words.
     pub words: String,
+    #[serde(skip)]
+    pub tone: Tone,
     /// Why, where the words do not say it all.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
@@ -72,12 +78,38 @@ pub async fn history(sources: &Sources, question: &Question, output: Output) -> 
     let rollouts = join_all(record.history.iter().rev().map(|closed| ended(sources, closed))).await;
     let read = rollouts.iter().flat_map(|ended| &ended.purges).all(|made| made.at.known().is_some());
     let more_forgotten = record.history.len() >= HISTORY_MAX;
-    answer(&History { workload: id, rollouts, more_forgotten }, output, if read { 0 } else { EXIT_FAILED })
+    let history = History { workload: id, rollouts, more_forgotten, now_ms: output.now_ms() };
+    answer(&history, output, if read { 0 } else { EXIT_FAILED })
 }
 
 async fn ended(sources: &Sources, end: &Closed) -> Ended {
     let purges = end.purges.iter().map(|(distribution, id)| made(sources, distribution, id.as_ref()));
-    Ended { rollout: end.seq.0, words: closed(end), why: end.why.clone(), purges: join_all(purges).await }
+    Ended {
+        rollout: end.seq.0,
+        words: closed(end),
+        tone: tone(&end.outcome),
+        why: end.why.clone(),
+        purges: join_all(purges).await,
+    }
+}
+
+/// What an end says at a glance.
+const fn tone(outcome: &End) -> Tone {
+    match outcome {
+        End::Purged => Tone::Good,
+        End::Impossible | End::Owed | End::Partly | End::PartlyOwed => Tone::Bad,
+        End::Failed(_) | End::Withdrawn | End::Dead => Tone::Look,
+        End::NothingNew
+        | End::Returned
+        | End::RecoveredSkipped
+        | End::NoSite
+        | End::NoDistribution
+        | End::Superseded
+        | End::RolledBack
+        | End::Deleted
+        | End::SwitchedOff
+        | End::SetBack => Tone::Plain,
+    }
 }
 
 async fn made(sources: &Sources, distribution: &DistributionId, id: Option<&InvalidationId>) -> Made {
@@ -98,13 +130,15 @@ async fn made(sources: &Sources, distribution: &DistributionId, id: Option<&Inva
 
 impl fmt::Display for History {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.workload.display_name())?;
         let mut page = Page { f };
+        page.title(&self.workload.display_name())?;
         if self.rollouts.is_empty() {
             page.part("Rollouts", ["none has ended since allclear first saw it".to_owned()])?;
         }
         for ended in &self.rollouts {
-            page.part(&format!("Rollout {}", ended.rollout), lines(ended))?;
+            // Its end comes first, and has the colour.
+            let tones = [ended.tone].into_iter().chain(std::iter::repeat(Tone::Plain));
+            page.entries(&format!("Rollout {}", ended.rollout), tones.zip(lines(ended, self.now_ms)))?;
         }
         if self.more_forgotten {
             let words =
@@ -115,10 +149,15 @@ impl fmt::Display for History {
     }
 }
 
-fn lines(ended: &Ended) -> Vec<String> {
+fn lines(ended: &Ended, now_ms: Option<i64>) -> Vec<String> {
     let why = Some(&ended.why).filter(|why| !why.is_empty() && !ended.words.contains(why.as_str()));
     let line = |made: &Made| match &made.at {
-        Section::Known(at) => format!("{}: {at}", made.distribution),
+        Section::Known(at) => {
+            // One that went with another purge has no time.
+            let at_ms = at.parse::<Timestamp>().ok().map(Timestamp::as_millisecond);
+            let ago = at_ms.zip(now_ms).map_or_else(String::new, |(at, now)| format!(" ({})", age(now - at)));
+            format!("{}: {at}{ago}", made.distribution)
+        }
         Section::Missing { missing } => format!("{}: time not known: {missing}", made.distribution),
     };
     let mut lines = vec![ended.words.clone()];

@@ -21,7 +21,6 @@ use kernel::floor::Floor;
 use kernel::floor::State;
 use kernel::id::{Nonce, Origin, Seq, WorkloadId};
 use kernel::names::image::brief;
-use kernel::text::visible;
 use kinds::reported::Standing;
 use notices::delivery;
 use purge::bounds::policy::Policy;
@@ -349,8 +348,8 @@ impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, origin, layout, records, in_flight, members, unreadable, deliveries, regressed, troubles } =
             self;
-        writeln!(f, "ledger in {}", visible(place))?;
         let mut page = Page { f };
+        page.title(&format!("ledger in {place}"))?;
         page.part("Origin", [origin.to_string()])?;
         page.part("Layout", layout_words(layout))?;
         page.part("Records", [format!("{records}, {} in flight", in_flight.len())])?;
@@ -382,8 +381,8 @@ fn layout_words(layout: &str) -> Option<String> {
 impl fmt::Display for One {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, record, copies, regressed, troubles } = self;
-        writeln!(f, "{}", visible(&workload.display_name()))?;
         let mut page = Page { f };
+        page.title(&workload.display_name())?;
         match record {
             None => page.part("Record", ["none".to_owned()])?,
             Some(record) => {

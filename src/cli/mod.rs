@@ -22,6 +22,7 @@ pub mod objects;
 pub mod purge;
 mod read;
 pub mod run;
+mod screen;
 pub mod status;
 mod step;
 pub mod version;
@@ -42,7 +43,7 @@ use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
-use crate::cli::answer::{Output, done, failed, invalid, print, progress};
+use crate::cli::answer::{Outcome, Output, done, failed, invalid, print, progress};
 use crate::cli::arguments::{About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, OwnKind};
 use crate::cli::connect::{ledger_flag, with_inputs};
 use crate::cli::consent::Consent;
@@ -75,6 +76,7 @@ pub fn parse(arguments: &[OsString]) -> Cli {
 /// Does what the command line asks. The environment is given as data.
 pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
     let Cli { global, command } = cli;
+    screen::choose(global.color);
     match command {
         Command::Run { dry_run, ledger_namespace, second_ledger } => {
             let dry_run = dry_run.then(|| ("dry_run".to_owned(), "true".to_owned()));
@@ -88,17 +90,18 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Audit(arguments) => print(&audit::audit(&arguments)),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => demo::demo(arguments),
-        Command::Explain { name, host, namespace, ledger_namespace, server, watch, output } => {
+        Command::Explain { name, host, namespace, ledger_namespace, server, watch, output, .. } => {
             let (asked, place) = ((namespace, name, host), (ledger_namespace, server));
             explain_command(global, environment, asked, place, watch, output.into())
         }
         Command::Check(arguments) => checked(global, environment, arguments),
-        Command::Status { watch, namespace, server: Some(server), output, .. } => {
+        Command::Status { watch, of, server: Some(server), output, .. } => {
+            let namespace = of.only();
             let asked = status::Asked::Server(&server, namespace.as_deref());
             actix::System::new().block_on(answer_status(&asked, watch, output.into()))
         }
-        Command::Status { watch, namespace, server: None, ledger_namespace, output } => {
-            let output = output.into();
+        Command::Status { watch, of, server: None, ledger_namespace, output } => {
+            let (output, namespace) = (output.into(), of.only());
             look(global, environment, ledger_namespace, (namespace, None), output, async |sources, question, _| {
                 answer_status(&status::Asked::Sources(sources, question.namespace.as_deref()), watch, output).await
             })
@@ -150,9 +153,11 @@ fn explain_command(
         Some(_) if watch && (repo || pipeline) => {
             print(&invalid("--watch is for workloads; `allclear status --watch` shows Pipelines and Repos"))
         }
-        Some(name) if repo => command::explained::<RepoKind>((global, environment), &name, server, output),
+        Some(name) if repo => {
+            command::explained::<RepoKind>((global, environment), (namespace.as_deref(), &name), server, output)
+        }
         Some(name) if pipeline || server.is_some() => {
-            command::explained::<PipelineKind>((global, environment), &name, server, output)
+            command::explained::<PipelineKind>((global, environment), (namespace.as_deref(), &name), server, output)
         }
         name => look(global, environment, ledger_namespace, (namespace, name), output, async |sources, question, _| {
             let ask = async || match &host {
@@ -166,7 +171,8 @@ fn explain_command(
 
 fn wait_command(global: Global, environment: BTreeMap<String, String>, about: About, wait: wait::Wait) -> ExitCode {
     about_one(global, environment, about, async |sources, question, _| {
-        print(&wait::wait(sources, question, wait, &mut progress).await)
+        let outcome = wait::wait(sources, question, wait, &mut progress).await;
+        print(&Outcome { out: screen::reached(&outcome.out), ..outcome })
     })
 }
 
@@ -236,7 +242,7 @@ impl Global {
 /// Checks everything that the configuration names.
 fn checked(global: Global, environment: BTreeMap<String, String>, arguments: CheckArguments) -> ExitCode {
     let CheckArguments { pre, wait, service_account: account, ledger_namespace, output } = arguments;
-    let (options, output) = (check::Options { pre, wait, account }, output.into());
+    let (options, output) = (check::Options { pre, account, as_caller: false, wait }, output.into());
     let kubernetes = global.kubernetes();
     // A configuration that is named is meant: it may be the next one.
     let is_named = global.config.is_some() || options.pre;

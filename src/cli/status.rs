@@ -7,25 +7,19 @@
 
 pub(crate) mod remote;
 mod shown;
-
-use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
-use std::time::Duration;
+mod watch;
 
 use serde_json::{Value, json};
 
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, refused};
 use crate::http::state_json;
 use crate::looking::Sources;
+use crate::looking::layout::Screen;
 use crate::looking::state::{State, state};
-use kernel::text::{visible_json, visible_lines};
+use kernel::text::visible_json;
 use shown::Shown;
 
-/// How often a watched status is drawn again.
-const DRAWN_EVERY: Duration = Duration::from_secs(2);
-
-/// Clears a terminal and begins at its top (ECMA-48, ED and CUP).
-const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
+pub use watch::watch;
 
 pub enum Asked<'a> {
     /// The cluster, the ledger and the boards, of one namespace if one is given.
@@ -36,47 +30,20 @@ pub enum Asked<'a> {
 
 /// The status once. Exit codes: 0 known, 1 not all of it could be read.
 pub async fn status(asked: &Asked<'_>, output: Output) -> Outcome {
-    let (state, complete) = match asked {
-        Asked::Sources(sources, namespace) => {
-            let state = state(sources, *namespace).await;
-            (json(&state, sources.whose.line()), state.seen.synced)
-        }
-        Asked::Server(url, namespace) => match remote::state(url, *namespace).await {
-            Ok(state) => (state, true),
-            Err(why) => return refused(&why),
-        },
-    };
-    answer(&state, output, if complete { 0 } else { EXIT_FAILED })
+    match read(asked).await {
+        Ok((state, complete)) => answer(&state, output, if complete { 0 } else { EXIT_FAILED }),
+        Err(why) => refused(&why),
+    }
 }
 
-/// The status again and again until Ctrl-C: drawn over the last one on a terminal, else one after the other.
-pub async fn watch(asked: &Asked<'_>, output: Output) -> ExitCode {
-    let clears = output == Output::Table && io::stdout().is_terminal();
-    loop {
-        let again = async {
-            let Outcome { out, err, .. } = status(asked, output).await;
-            let (out, err) = (visible_lines(&out), visible_lines(&err));
-            let drawn =
-                if clears { format!("{CLEAR}{out}{err}\nevery 2 s; Ctrl-C ends it\n") } else { format!("{out}\n") };
-            let mut stdout = io::stdout().lock();
-            if stdout.write_all(drawn.as_bytes()).and_then(|()| stdout.flush()).is_err() {
-                return false;
-            }
-            if !clears {
-                let _ = io::stderr().write_all(err.as_bytes());
-            }
-            true
-        };
-        let ended = async {
-            if !again.await {
-                return;
-            }
-            tokio::time::sleep(DRAWN_EVERY).await;
-        };
-        tokio::select! {
-            () = ended => {}
-            _ = tokio::signal::ctrl_c() => return ExitCode::SUCCESS,
+/// The state, and whether that is all of it.
+async fn read(asked: &Asked<'_>) -> Result<(Value, bool), String> {
+    match asked {
+        Asked::Sources(sources, namespace) => {
+            let state = state(sources, *namespace).await;
+            Ok((json(&state, sources.whose.line()), state.seen.synced))
         }
+        Asked::Server(url, namespace) => remote::state(url, *namespace).await.map(|state| (state, true)),
     }
 }
 
@@ -85,12 +52,15 @@ pub fn printed(said: &[u8], namespace: Option<&str>, output: Output) -> Option<O
     Some(answer(&remote::read(said, namespace)?, output, 0))
 }
 
-/// As `/api/v1/state` has it, with the source of the settings, and with boards that are no group's.
-fn json(State { about, seen, boards, ledger_read }: &State, settings: Option<String>) -> Value {
+/// As `/api/v1/state` has it, with the source of the settings, the pods of what rolls out, and with boards that are no group's.
+fn json(State { about, seen, boards, pods, ledger_read }: &State, settings: Option<String>) -> Value {
     let mut state = state_json(about, seen);
     if let Some(fields) = state.as_object_mut() {
         fields.extend(settings.map(|settings| ("settings".to_owned(), json!(settings))));
         fields.extend(boards.as_ref().map(|boards| ("boards".to_owned(), json!(boards))));
+        if !pods.is_empty() {
+            fields.insert("pods".to_owned(), json!(pods));
+        }
         if !ledger_read {
             fields.remove("workloads");
         }
@@ -99,10 +69,15 @@ fn json(State { about, seen, boards, ledger_read }: &State, settings: Option<Str
 }
 
 fn answer(state: &Value, output: Output, code: u8) -> Outcome {
-    let out = match output {
-        Output::Json => visible_json(&format!("{state:#}\n")).into_owned(),
-        Output::Table => match serde_json::from_value::<Shown>(state.clone()) {
-            Ok(shown) => shown.to_string(),
+    let screen = match output {
+        Output::Json => None,
+        Output::Table => Some(Screen::default()),
+        Output::Drawn(screen) => Some(screen),
+    };
+    let out = match screen {
+        None => visible_json(&format!("{state:#}\n")).into_owned(),
+        Some(screen) => match serde_json::from_value::<Shown>(state.clone()) {
+            Ok(shown) => screen.draw(&shown),
             Err(error) => {
                 let err =
                     format!("error: the state is of another form than this version knows: {error}; -o json shows it\n");

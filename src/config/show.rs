@@ -61,6 +61,11 @@ impl Effective {
         Self { settings, hooks: config.webhooks.hooks.iter().map(HookSummary::of).collect() }
     }
 
+    /// Whether no file, variable or flag says this key.
+    pub fn is_default(&self, key: &str) -> bool {
+        self.settings.iter().any(|setting| setting.key == key && setting.place == Place::Default)
+    }
+
     /// For people: one line for each key, then one for each hook.
     pub fn table(&self) -> String {
         let mut settings = plain_table(["KEY", "VALUE", "FROM"]);

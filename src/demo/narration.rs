@@ -2,7 +2,7 @@
 #![allow(clippy::indexing_slicing, reason = "reading a JSON value by index never panics")]
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use sandbox::kubernetes::Kind;
@@ -101,10 +101,9 @@ const YELLOW: &str = "\u{1b}[33m";
 const RED: &str = "\u{1b}[31m";
 const BLUE: &str = "\u{1b}[36m";
 
-/// Whether standard output is a terminal whose owner wants colours (<https://no-color.org>).
-#[expect(clippy::disallowed_methods, reason = "a setting of the terminal and not of ours, so no configuration has it")]
+/// Whether the owner of standard output wants colours, by `--color` and by what other programs go by, too.
 pub fn has_colours() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }
 
 /// The colour of what a line is about.

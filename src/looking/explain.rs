@@ -4,6 +4,7 @@
 pub(crate) mod distributions;
 pub mod model;
 pub(crate) mod text;
+mod tone;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::looking::explain::model::{
     DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, LookSeen, PathsSeen, ProofSeen, RecordSeen, Rejected,
     SiteSeen, WebhookSeen,
 };
+use crate::looking::layout::Tone;
 use crate::looking::listen::{UNREAD, listen};
 use crate::looking::{Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
 use kernel::id::WorkloadId;
@@ -100,10 +102,11 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
         Some(workload) => beside(sources, workload).await,
         None => None,
     };
+    let own = ledger.and_then(|ledger| ledger.records.get(id));
+    let is_news = seen.zip(own).is_some_and(|(seen, record)| preview(record, seen, &sources.policy).is_some());
     let group = group(sources, id, ledger).await;
     let mut explanation = Box::new(Explanation { group, ..answers.explain(sources, id, (pods, old)) });
     explanation.conditions.extend(beside);
-    let own = ledger.and_then(|ledger| ledger.records.get(id));
     let seeks = own.is_some_and(|record| record.phase == Phase::Complete && record.seeks());
     let tally = explanation.group.as_ref().and_then(Section::known).map(|group| &group.tally);
     if let Some((state, next)) = tally.filter(|_| seeks).and_then(Tally::awaits) {
@@ -118,6 +121,7 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
         }
         explanation.controller = replicas.trouble();
     }
+    explanation.tone = tone::tone(own.map(Arc::as_ref), is_news, &explanation);
     if found && !unread { Found::Yes(explanation) } else { Found::Unknown(explanation) }
 }
 
@@ -186,6 +190,7 @@ impl Answers {
             workload: id.clone(),
             group: None,
             state,
+            tone: Tone::default(),
             next,
             controller: None,
             settings: sources.whose.clone(),

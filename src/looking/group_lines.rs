@@ -1,6 +1,6 @@
 //! Lines about the members' parts in one rollout, for `status` and `explain`.
 
-use crate::looking::page::PAD;
+use crate::looking::layout::PAD;
 use purge::agreement::tally::{Ballot, Executed};
 
 /// A line for each member.

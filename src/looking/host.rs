@@ -13,6 +13,7 @@ use crate::looking::explain::distributions::{distributions, serving};
 use crate::looking::explain::find_site;
 use crate::looking::explain::model::DistributionsSeen;
 use crate::looking::explain::text::distribution_lines;
+use crate::looking::layout::Tone;
 use crate::looking::page::{Page, count};
 use crate::looking::replicas::Replicas;
 use crate::looking::workloads::{Listed, Row, list, row};
@@ -323,10 +324,10 @@ fn strangers(read: &Read, namespace: &str, selector: &Labels, pods: Option<&Labe
 impl fmt::Display for HostSeen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { host, state, controller, distributions, rules, workloads, unfollowed, missing } = self;
-        writeln!(f, "{host}")?;
         let mut page = Page { f };
+        page.title(host)?;
         page.part("State", [state.clone()])?;
-        page.part("Controller", controller.clone())?;
+        page.toned("Controller", Tone::Look, controller.clone())?;
         writeln!(page.f)?;
         page.section("Distributions", distributions, distribution_lines)?;
         page.part("Rules", rules.iter().map(rule_line))?;

@@ -9,6 +9,7 @@
 pub mod explain;
 pub(crate) mod group_lines;
 pub mod host;
+pub mod layout;
 pub(crate) mod listen;
 pub(crate) mod page;
 pub mod replicas;

@@ -1,14 +1,12 @@
-//! Answers for people: lines of at most [`COLUMNS`] characters, each part under its name.
+//! Answers for people: each part under its name, laid out as its output wants it.
 
 use std::fmt;
 
 use jiff::Timestamp;
 
 use crate::looking::Section;
+use crate::looking::layout::{Tone, behind, line, toned};
 use kernel::text::visible;
-
-/// Characters on a line.
-const COLUMNS: usize = 100;
 
 /// Where the text of a part begins.
 const INDENT: usize = 16;
@@ -16,26 +14,38 @@ const INDENT: usize = 16;
 /// Lines of one part. The JSON has all of them.
 const LINES_MAX: usize = 20;
 
-/// A blank at which no line is wrapped and that is not left out, for columns.
-pub(crate) const PAD: char = '\u{2007}';
-
 /// A page that is being written.
 pub(crate) struct Page<'a, 'b> {
     pub(crate) f: &'a mut fmt::Formatter<'b>,
 }
 
 impl Page<'_, '_> {
+    /// The name of what the parts below are about.
+    pub(crate) fn title(&mut self, name: &str) -> fmt::Result {
+        line(self.f, Tone::Title, name)
+    }
+
     /// A part of the page; nothing if it has no lines.
     pub(crate) fn part(&mut self, name: &str, lines: impl IntoIterator<Item = String>) -> fmt::Result {
-        let lines: Vec<String> = lines.into_iter().collect();
+        self.toned(name, Tone::Plain, lines)
+    }
+
+    /// The same, in the colour of what it says.
+    pub(crate) fn toned(&mut self, name: &str, tone: Tone, lines: impl IntoIterator<Item = String>) -> fmt::Result {
+        self.entries(name, lines.into_iter().map(|line| (tone, line)))
+    }
+
+    /// The same, each line in a colour of its own.
+    pub(crate) fn entries(&mut self, name: &str, lines: impl IntoIterator<Item = (Tone, String)>) -> fmt::Result {
+        let lines: Vec<(Tone, String)> = lines.into_iter().collect();
         let mut label = name;
-        for line in lines.iter().take(LINES_MAX) {
-            self.line(label, line)?;
+        for (tone, line) in lines.iter().take(LINES_MAX) {
+            self.entry(label, *tone, line)?;
             label = "";
         }
         match lines.len().saturating_sub(LINES_MAX) {
             0 => Ok(()),
-            more => self.line(label, &format!("and {more} more; -o json has them all")),
+            more => self.entry(label, Tone::Aside, &format!("and {more} more; -o json has them all")),
         }
     }
 
@@ -48,35 +58,15 @@ impl Page<'_, '_> {
     ) -> fmt::Result {
         match section {
             Section::Known(part) => self.part(name, lines(part)),
-            Section::Missing { missing } => self.part(name, [format!("missing: {missing}")]),
+            Section::Missing { missing } => self.toned(name, Tone::Look, [format!("missing: {missing}")]),
         }
     }
 
-    /// One entry, wrapped between words; what continues is set in by two more.
-    fn line(&mut self, label: &str, text: &str) -> fmt::Result {
-        let mut label = label;
-        let mut line = String::new();
-        for word in text.split(|c: char| c.is_whitespace() && c != PAD).filter(|word| !word.is_empty()) {
-            // Line breaks are blanks by now; what else others hid is shown.
-            let word = &*visible(word);
-            let width = line.chars().count() + 1 + word.chars().count();
-            if !line.trim().is_empty() && INDENT + width > COLUMNS {
-                self.put(label, &line)?;
-                label = "";
-                line = format!("  {word}");
-            } else if line.is_empty() {
-                line.push_str(word);
-            } else {
-                line.push(' ');
-                line.push_str(word);
-            }
-        }
-        self.put(label, &line)
-    }
-
-    fn put(&mut self, label: &str, line: &str) -> fmt::Result {
+    fn entry(&mut self, label: &str, tone: Tone, text: &str) -> fmt::Result {
         let indented = INDENT.saturating_sub(2);
-        writeln!(self.f, "  {:<indented$}{}", visible(label), line.replace(PAD, " "))
+        let label = format!("  {:<indented$}", visible(label));
+        let label = toned(self.f, Tone::Aside, &label);
+        behind(self.f, (&label, INDENT), tone, text)
     }
 }
 
@@ -89,4 +79,36 @@ pub(crate) fn count(number: usize, one: &str, many: &str) -> String {
 pub(crate) fn time(at_ms: i64) -> String {
     let at = Timestamp::from_millisecond(at_ms).unwrap_or(Timestamp::UNIX_EPOCH);
     at.strftime("%Y-%m-%d %H:%M:%SZ").to_string()
+}
+
+/// The same, and how long ago that was for who looks now: `2026-11-22 22:10:05Z (4m ago)`.
+pub(crate) fn stamp(at_ms: i64, now_ms: Option<i64>) -> String {
+    now_ms.map_or_else(|| time(at_ms), |now_ms| format!("{} ({})", time(at_ms), age(now_ms.saturating_sub(at_ms))))
+}
+
+/// In its largest unit, as kubectl says ages.
+pub(crate) fn age(ms: i64) -> String {
+    let seconds = ms.unsigned_abs() / 1_000;
+    let words = match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
+    };
+    if ms < 0 { format!("in {words}") } else { format!("{words} ago") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_has_its_age_for_who_looks_now() {
+        let now = 1_795_385_405_000;
+        assert_eq!(stamp(now, None), "2026-11-22 22:10:05Z");
+        assert_eq!(stamp(now, Some(now + 250_000)), "2026-11-22 22:10:05Z (4m ago)");
+        assert_eq!(stamp(now, Some(now - 7_200_000)), "2026-11-22 22:10:05Z (in 2h)");
+        let ages = [0, 59_999, 60_000, 3_599_999, 3_600_000, 86_399_999, 86_400_000, 864_000_000].map(age);
+        assert_eq!(ages, ["0s ago", "59s ago", "1m ago", "59m ago", "1h ago", "23h ago", "1d ago", "10d ago"]);
+    }
 }

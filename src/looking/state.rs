@@ -1,6 +1,8 @@
 //! Every rollout in flight, what it waits for in every member of the group, and how the boards are: recomputed from the cluster, the
 //! ledger and the boards, in the form in which a running allclear shows it.
 
+pub(crate) mod pods;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use crate::actors::observation::{DeliverySeen, Observation, PromotingSeen, Runni
 use crate::adapters::kubernetes::desk::{Desk, Listing};
 use crate::adapters::kubernetes::objects::Kind;
 use crate::looking::listen::{Group, heard};
+use crate::looking::state::pods::PodsOf;
 use crate::looking::workloads::{Listed, list};
 use crate::looking::{
     About, LabelledPods, Section, Sources, as_they_run, awaited, is_at_the_barrier, no_replica,
@@ -38,6 +41,8 @@ pub struct State {
     pub seen: Observation,
     /// The boards, where there is no group.
     pub boards: Option<Vec<BoardSeen>>,
+    /// The pods of what rolls out.
+    pub pods: Vec<PodsOf>,
     /// Whether the number of workloads is known.
     pub ledger_read: bool,
 }
@@ -80,6 +85,8 @@ pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
     complete &= unlisted.is_empty();
     troubles.extend(unlisted);
     let unwell = seeing.unwell();
+    let pods_of =
+        in_flight.iter().filter_map(|id| pods_of(listed.workloads.get(id)?, &pods, &sources.policy)).collect();
     let mut observation =
         Observation { workloads: seeing.count(), unwell, promoting, running, ..Observation::default() };
     for id in &in_flight {
@@ -107,7 +114,7 @@ pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
     let boards = group.as_ref().filter(|group| group.seen.is_none()).map(|group| group.boards.clone());
     let about = about(sources, group.as_ref());
     observation.group = group.and_then(|group| group.seen);
-    State { about, seen: observation, boards, ledger_read }
+    State { about, seen: observation, boards, pods: pods_of, ledger_read }
 }
 
 /// The objects of one kind, by their status, and what cannot be read of them: nothing else of the state depends on it. `None` where the
@@ -201,6 +208,10 @@ impl Seeing<'_> {
         }
         summary
     }
+}
+
+fn pods_of(workload: &Workload, pods: &BTreeMap<String, LabelledPods>, policy: &Policy) -> Option<PodsOf> {
+    Some(PodsOf::new(workload, awaited(workload, policy)?, pods.get(&workload.id.namespace)?))
 }
 
 fn own_pods(workload: &Workload, pods: &BTreeMap<String, LabelledPods>, policy: &Policy) -> Option<Pods> {

@@ -79,6 +79,10 @@ async fn a_dry_run_by_hand_needs_none_of_this() {
     scene.launch(&["run", "--dry-run"]);
     let ready = async |scene: &Scene| scene.is_synced().await;
     scene.wait_until("it watches", ready).await;
+    // At rest nothing happens, and who tries it wants an answer.
+    let (process, answer) = (scene.process(), "looked at what it follows");
+    assert!(process.said(answer) && process.said("began a dry run"), "{}", process.tail());
+    assert!(!process.said("found what is in the way"), "{}", process.tail());
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::cli::answer::Format;
-use crate::cli::command_kind::CommandKind;
+use crate::cli::arguments::Namespaces;
+use crate::cli::command_kind::{CommandKind, IdOf, NoName, named_in};
 use objects::repo::job::StepKind;
 
 #[derive(Debug, Subcommand)]
@@ -15,8 +16,8 @@ pub(crate) enum PipelineAction {
     List(Listing),
     /// Show an environment's question and what approving does, then approve it; needs the right to patch pipelines
     Approve {
-        /// The Pipeline, as shop/web
-        name: String,
+        #[command(flatten)]
+        which: Named<PipelineKind>,
         /// The environment that it asks about
         environment: String,
         /// Open its soak, windows, freezes and verdict as well; readiness and a PromotionFreeze are never overridden
@@ -29,8 +30,8 @@ pub(crate) enum PipelineAction {
     /// Choose a revision for an environment, as in `allclear pipeline promote shop/web prod --revision 1.4.2`: an older one, or one that
     /// was in no other environment. Shows what follows; needs the right to patch pipelines
     Promote {
-        /// The Pipeline, as shop/web
-        name: String,
+        #[command(flatten)]
+        which: Named<PipelineKind>,
         /// The environment that is to get it
         environment: String,
         /// The revision, as the app says it: for images the tag
@@ -49,12 +50,29 @@ pub(crate) enum PipelineAction {
     Change(ChangeAction<PipelineKind>),
 }
 
+/// One object of a kind.
+#[derive(Debug, Args)]
+pub(crate) struct Named<K: CommandKind> {
+    #[arg(help = format!("The {}, as {}", K::NAME, K::EXAMPLE))]
+    pub(crate) name: String,
+    /// Its namespace, where the name does not say it
+    #[arg(short, long)]
+    pub(crate) namespace: Option<String>,
+    #[arg(skip)]
+    kind: PhantomData<K>,
+}
+
+impl<K: CommandKind> Named<K> {
+    pub(crate) fn id(&self) -> Result<IdOf<K>, NoName> {
+        named_in::<K>(&self.name, self.namespace.as_deref())
+    }
+}
+
 /// Which objects are listed, and how.
 #[derive(Debug, Args)]
 pub(crate) struct Listing {
-    /// Only of this namespace [default: all]
-    #[arg(short, long)]
-    pub(crate) namespace: Option<String>,
+    #[command(flatten)]
+    pub(crate) of: Namespaces,
     /// How to print it
     #[arg(short, long, value_enum, default_value = "table")]
     pub(crate) output: Format,
@@ -63,16 +81,14 @@ pub(crate) struct Listing {
 /// Whose past is shown, and how much of it.
 #[derive(Debug, Args)]
 pub(crate) struct Past<K: CommandKind> {
-    #[arg(help = format!("The {}, as {}", K::NAME, K::EXAMPLE))]
-    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) which: Named<K>,
     /// No more than so many [default: all]
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
     /// How to print it
     #[arg(short, long, value_enum, default_value = "table")]
     pub(crate) output: Format,
-    #[arg(skip)]
-    pub(crate) kind: PhantomData<K>,
 }
 
 /// What is done with objects of a kind, by a mark on each.
@@ -105,8 +121,8 @@ pub(crate) struct Chosen<K: CommandKind> {
     pub(crate) name: Option<String>,
     #[arg(long, help = format!("Every {}", K::NAME))]
     pub(crate) all: bool,
-    /// With --all: only of this namespace
-    #[arg(short, long, requires = "all")]
+    /// Its namespace, where the name does not say it; with --all: only of this one
+    #[arg(short, long)]
     pub(crate) namespace: Option<String>,
     #[arg(skip)]
     kind: PhantomData<K>,
@@ -119,8 +135,8 @@ pub(crate) enum RepoAction {
     /// Show what a Repo asks, with its plan, and say yes, as in `allclear repo approve platform/infra --override`; needs the right to
     /// patch repos
     Approve {
-        /// The Repo, as platform/infra
-        name: String,
+        #[command(flatten)]
+        which: Named<RepoKind>,
         /// Only the question that has this ticket [default: the open one]
         #[arg(long)]
         ticket: Option<String>,
@@ -133,8 +149,8 @@ pub(crate) enum RepoAction {
     },
     /// Run once more the commit that a Repo has applied, as in `allclear repo run platform/infra`; needs the right to patch repos
     Run {
-        /// The Repo, as platform/infra
-        name: String,
+        #[command(flatten)]
+        which: Named<RepoKind>,
         /// Do it without asking
         #[arg(long)]
         yes: bool,
@@ -142,8 +158,8 @@ pub(crate) enum RepoAction {
     /// Show the lock in the way of a Repo's run, who holds it and for how long, and have its next Job take that lock away, as in
     /// `allclear repo unlock platform/infra`; needs the right to patch repos
     Unlock {
-        /// The Repo, as platform/infra
-        name: String,
+        #[command(flatten)]
+        which: Named<RepoKind>,
         /// Do it without asking
         #[arg(long)]
         yes: bool,
@@ -151,16 +167,16 @@ pub(crate) enum RepoAction {
     /// Say no to a destroy: a Repo that is being deleted goes, and what it applied stays, as in `allclear repo keep platform/infra`;
     /// needs the right to patch repos
     Keep {
-        /// The Repo, as platform/infra
-        name: String,
+        #[command(flatten)]
+        which: Named<RepoKind>,
         /// Do it without asking
         #[arg(long)]
         yes: bool,
     },
     /// Show the log of the newest run; needs the right to get pods/log
     Logs {
-        /// The Repo, as platform/infra
-        name: String,
+        #[command(flatten)]
+        which: Named<RepoKind>,
         /// Of this step: source, prepare, backend, unlock, plan, report, verify, apply, output or publish [default: what the newest Job is for]
         #[arg(long, value_parser = step)]
         step: Option<StepKind>,

@@ -101,8 +101,9 @@ pub async fn who(
         Err(error) => CALLER.warning(error),
     };
     let caller = caller.unwrap_or_else(|_| "the caller".to_owned());
-    let is_controller =
-        clients.pod_namespace.is_some() || caller == format!("system:serviceaccount:{namespace}:{name}");
+    let is_controller = options.as_caller
+        || clients.pod_namespace.is_some()
+        || caller == format!("system:serviceaccount:{namespace}:{name}");
     if is_controller {
         let missing = Missing { mark: Mark::Failed, who: caller.clone(), hint: None };
         return (Who { whom: Whom::Caller, words: caller, is_controller, missing }, finding);

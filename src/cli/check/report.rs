@@ -7,6 +7,10 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use super::catalog::{Check, Group};
+use crate::looking::layout::{Tone, behind, line, toned};
+
+/// Columns before the text of a finding.
+const INDENT: usize = 4;
 
 /// What a check came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,6 +26,15 @@ pub enum Mark {
 }
 
 impl Mark {
+    const fn tone(self) -> Tone {
+        match self {
+            Self::Good => Tone::Good,
+            Self::Warning => Tone::Look,
+            Self::Failed => Tone::Bad,
+            Self::NotTried => Tone::Aside,
+        }
+    }
+
     const fn sign(self) -> &'static str {
         match self {
             Self::Good => "✓",
@@ -118,16 +131,25 @@ impl Finding {
         Self { hint: Some(hint.to_string()).filter(|hint| !hint.is_empty()), ..self }
     }
 
-    fn line(&self) -> String {
+    /// In a pipe it is one line; on a terminal the cure and its page have lines of their own.
+    fn write(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let about = self.about.as_ref().map(|about| format!(" ({about})")).unwrap_or_default();
-        let mut line = format!("  {} {}{about}: {}", self.mark.sign(), self.check.id, self.reason);
-        if matches!(self.mark, Mark::Warning | Mark::Failed) {
-            if let Some(hint) = &self.hint {
-                line = format!("{line}; {hint}");
-            }
-            line = format!("{line} [{}]", self.check.docs());
+        let reason = format!("{}{about}: {}", self.check.id, self.reason);
+        let is_open = matches!(self.mark, Mark::Warning | Mark::Failed);
+        let hint = self.hint.as_deref().filter(|_| is_open);
+        let docs = if is_open { format!("[{}]", self.check.docs()) } else { String::new() };
+        let sign = format!("  {} ", toned(f, self.mark.tone(), self.mark.sign()));
+        if f.width().is_none() {
+            let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+            return behind(f, (&sign, INDENT), Tone::Plain, &format!("{reason}{hint} {docs}"));
         }
-        line
+        behind(f, (&sign, INDENT), Tone::Plain, &reason)?;
+        let margin = " ".repeat(INDENT);
+        let below = hint.map(|hint| (Tone::Plain, hint)).into_iter().chain(is_open.then_some((Tone::Aside, &*docs)));
+        for (tone, text) in below {
+            behind(f, (&margin, INDENT), tone, text)?;
+        }
+        Ok(())
     }
 }
 
@@ -194,20 +216,83 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "asked {}", self.asked)?;
+        line(f, Tone::Plain, &format!("asked {}", self.asked))?;
         if !self.rights_of.is_empty() {
-            writeln!(f, "rights of {}", self.rights_of)?;
+            line(f, Tone::Plain, &format!("rights of {}", self.rights_of))?;
         }
-        writeln!(f, "AWS asked {}", self.aws_asked)?;
+        line(f, Tone::Plain, &format!("AWS asked {}", self.aws_asked))?;
         let mut group = None;
         for finding in &self.findings {
             if group != Some(finding.check.group) {
                 group = Some(finding.check.group);
-                writeln!(f, "{}", finding.check.group.title())?;
+                line(f, Tone::Title, finding.check.group.title())?;
             }
-            writeln!(f, "{}", finding.line())?;
+            finding.write(f)?;
         }
         let Self { good, warnings, failed, not_tried, .. } = self;
-        writeln!(f, "{good} ✓, {warnings} !, {failed} ✗, {not_tried} not tried")
+        let sum = format!("{good} ✓, {warnings} !, {failed} ✗, {not_tried} not tried");
+        let tone = if *failed > 0 { Tone::Bad } else { Tone::Good };
+        writeln!(f, "{}", toned(f, tone, &sum).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::cli::check::catalog::{API_SERVER, CONFIGURATION, REDIS_AUTH, REDIS_ROLE};
+    use crate::looking::layout::Screen;
+
+    fn report() -> Report {
+        let findings = vec![
+            API_SERVER.good("https://10.96.0.1"),
+            CONFIGURATION.warning("a key is not known"),
+            REDIS_AUTH
+                .failed("failed to reach it: the server wants a password\u{1b}[2J, and says so in many words that nobody reads")
+                .of("redis:6379")
+                .hint("put both into the URL, redis://user:password@host"),
+            REDIS_ROLE.after(REDIS_AUTH).of("redis:6379").hint("no cure is shown for what was not tried"),
+        ];
+        let asked =
+            Asked { cluster: "https://10.96.0.1".to_owned(), rights_of: "ada".to_owned(), aws: "here".to_owned() };
+        Report::new(false, asked, findings)
+    }
+
+    #[test]
+    fn in_a_pipe_a_finding_is_one_line_and_on_a_terminal_its_cure_stands_below_it() {
+        expect![[r#"
+            asked https://10.96.0.1
+            rights of ada
+            AWS asked here
+            configuration
+              ! configuration: a key is not known [docs/check.md#configuration]
+            cluster
+              ✓ api-server: https://10.96.0.1
+            redis
+              ✗ redis-auth (redis:6379): failed to reach it: the server wants a password\u{1b}[2J, and says so in many words that nobody reads; put both into the URL, redis://user:password@host [docs/check.md#redis-auth]
+              – redis-role (redis:6379): not tried: redis-auth
+            1 ✓, 1 !, 1 ✗, 1 not tried
+        "#]].assert_eq(&report().to_string());
+        let screen = Screen { columns: Some(60), is_coloured: true, now_ms: None };
+        expect![[r#"
+            asked https://10.96.0.1
+            rights of ada
+            AWS asked here
+            ␛[1mconfiguration␛[0m
+              ␛[33m!␛[0m configuration: a key is not known
+                ␛[2m[docs/check.md#configuration]␛[0m
+            ␛[1mcluster␛[0m
+              ␛[32m✓␛[0m api-server: https://10.96.0.1
+            ␛[1mredis␛[0m
+              ␛[31m✗␛[0m redis-auth (redis:6379): failed to reach it: the server
+                  wants a password\u{1b}[2J, and says so in many words
+                  that nobody reads
+                put both into the URL, redis://user:password@host
+                ␛[2m[docs/check.md#redis-auth]␛[0m
+              ␛[2m–␛[0m redis-role (redis:6379): not tried: redis-auth
+            ␛[31m1 ✓, 1 !, 1 ✗, 1 not tried␛[0m
+        "#]]
+        .assert_eq(&screen.draw(&report()).replace('\u{1b}', "␛"));
     }
 }

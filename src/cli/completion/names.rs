@@ -12,7 +12,7 @@ use crate::adapters::kubernetes::names::{Named, ObjectName, contexts, each};
 use crate::adapters::kubernetes::objects::{GROUP, PipelineKind};
 use crate::adapters::kubernetes::{self, Clients};
 use crate::app;
-use crate::cli::command_kind::named;
+use crate::cli::command_kind::named_in;
 use crate::config::{Config, Inputs, load, read_file};
 use kernel::id::Kind;
 use kernel::refusal::Refused;
@@ -142,7 +142,7 @@ impl Finding {
     }
 
     async fn environments(&self) -> Option<()> {
-        let id = named::<PipelineKind>(self.given("name")?).ok()?;
+        let id = named_in::<PipelineKind>(self.given("name")?, self.given("namespace")).ok()?;
         let found = app::desk(&self.config()?, &self.clients().await?).one(&id).await.ok()??;
         let environments = found.object.spec.ok()?.environments;
         environments.into_iter().for_each(|environment| self.put(environment.name.0, ""));

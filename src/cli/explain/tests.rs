@@ -6,6 +6,7 @@ use expect_test::{expect, expect_file};
 use support::snapshot::rows;
 
 use super::*;
+use crate::looking::layout::Screen;
 use crate::looking::tests::{Account, World, named, rolling, version, web};
 use kernel::id::{Component, Seq, Vector, WorkloadId};
 use kernel::watches::lives::LifeNote;
@@ -61,11 +62,9 @@ async fn one_screen_says_how_it_is_and_why() {
                         last purge: web: 1.2.2 → 1.2.3: purged (E1 by I1)
           Hosts         api.example.com: Ingress shop/public rule
                         www.example.com: Ingress shop/public rule
-                        left out, Ingress shop/public rule: "10.0.0.1" is not a host name: it is an IP
-                          address
+                        left out, Ingress shop/public rule: "10.0.0.1" is not a host name: it is an IP address
           Distributions E1 (e1.cloudfront.net): alias www.example.com
-                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host
-                          api.example.com
+                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host api.example.com
                         none serves api.example.com (2 looked at)
           Paths         /* (from the configuration)
           Proof         nobody looks at the edge after a purge (from the configuration)
@@ -283,10 +282,9 @@ async fn without_a_name_all_workloads_are_listed() {
     let outcome = world().ask_in(Some("shop"), None, Output::Table).await;
     assert_eq!(outcome.code, 0);
     expect![[r#"
-        NAMESPACE  NAME    VERSION  PHASE    STATE                                      LAST PURGE
-        shop       web     1.2.4    rolling  2 of 5 pods available, at most 13m 30s of  web: 1.2.2 → 1.2.3
-                                             15m left
-        shop       worker  1.2.4    –        complete; not recorded                     –
+        NAMESPACE  NAME    VERSION  PHASE    STATE                                               LAST PURGE
+        shop       web     1.2.4    rolling  2 of 5 pods available, at most 13m 30s of 15m left  web: 1.2.2 → 1.2.3
+        shop       worker  1.2.4    –        complete; not recorded                              –
         not recorded: in the ledger in namespace allclear; --ledger-namespace looks into another
     "#]]
     .assert_eq(&outcome.out);
@@ -303,9 +301,8 @@ async fn a_list_without_rights_shows_the_records_and_says_what_is_missing() {
     let outcome = world.ask(None, Output::Table).await;
     assert_eq!(outcome.code, 1);
     expect![[r#"
-        NAMESPACE  NAME  VERSION  PHASE    STATE                                        LAST PURGE
-        shop       web   1.2.4    rolling  the workload has not been seen yet, at most  web: 1.2.2 → 1.2.3
-                                           13m 30s of 15m left
+        NAMESPACE  NAME  VERSION  PHASE    STATE                                                            LAST PURGE
+        shop       web   1.2.4    rolling  the workload has not been seen yet, at most 13m 30s of 15m left  web: 1.2.2 → 1.2.3
         missing: failed to watch deployments: forbidden
     "#]]
     .assert_eq(&outcome.out);
@@ -313,12 +310,52 @@ async fn a_list_without_rights_shows_the_records_and_says_what_is_missing() {
 
 #[tokio::test]
 async fn no_line_is_wider_than_the_screen_and_nothing_moves_the_cursor() {
-    let mut world = World::new(web());
-    let long = format!("failed to list distributions: {} \u{1b}[2J", "very denied ".repeat(30));
-    world.account = Account(Err(CdnError { class: CdnErrorClass::Denied, message: long }));
-    let text = world.text().await;
-    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
-    assert!(!text.contains('\u{1b}'), "{text}");
+    let world = || {
+        let message = format!("failed to list distributions: {} \u{1b}[2J", "very denied ".repeat(30));
+        let account = Account(Err(CdnError { class: CdnErrorClass::Denied, message }));
+        World { account, ..World::new(web()) }
+    };
+    for columns in [40, 80, 200] {
+        let screen = Screen { columns: Some(columns), ..Screen::default() };
+        let text = world().ask(Some("shop/web"), Output::Drawn(screen)).await.out;
+        // The name of the newest image is one word, and longer than the narrowest of them has room for.
+        let words = text.lines().filter(|line| !line.contains("registry.example.com"));
+        let widest = words.map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= usize::from(columns) && widest > usize::from(columns) - 12, "{columns}: {widest}\n{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+    let piped = world().text().await;
+    let row = piped.lines().find(|line| line.contains("very denied")).unwrap();
+    assert_eq!(row.matches("very denied").count(), 30, "grep finds all of it: {piped}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_a_terminal_a_list_is_as_wide_as_that_and_in_colour() {
+    let screen = Screen { columns: Some(80), is_coloured: true, now_ms: None };
+    let mut world = World::new(rolling());
+    world.cluster.workloads = Ok(vec![rolling(), named("worker")]);
+    let list = world.ask(None, Output::Drawn(screen)).await.out;
+    expect![[r#"
+        ␛[1mNAMESPACE  NAME    VERSION  PHASE    STATE                  LAST PURGE␛[0m
+        shop       web     1.2.4    rolling  2 of 5 pods            web: 1.2.2 → 1.2.3
+                                             available, at most
+                                             13m 30s of 15m left
+        shop       worker  1.2.4    –        complete; not          –
+                                             recorded
+        ␛[33m! not recorded: in the ledger in namespace allclear; --ledger-namespace looks␛[0m
+        ␛[33m  into another␛[0m
+    "#]]
+    .assert_eq(&list.replace('\u{1b}', "␛"));
+    let page = World::new(rolling()).ask(Some("web"), Output::Drawn(screen)).await.out;
+    let begin: Vec<&str> = page.lines().take(6).collect();
+    expect![[r#"
+        ␛[1mshop/web␛[0m
+        ␛[2m  State         ␛[0m␛[34m2 of 5 pods ready; web-7c9-x4: ImagePullBackOff, at most 13m 30s␛[0m
+                        ␛[34m  of 15m left␛[0m
+        ␛[2m  Next          ␛[0mpurges when every pod is of the new version and available
+        ␛[2m  Would purge   ␛[0m/* of E1
+    "#]]
+    .assert_eq(&begin.join("\n").replace('\u{1b}', "␛"));
 }
 
 #[tokio::test]

@@ -10,9 +10,9 @@ use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::histories::{ABSENT, KubernetesHistories, name};
 use crate::cli::answer::{EXIT_FAILED, Outcome, Output, answer, refused};
 use crate::cli::command_kind::IdOf;
-use crate::looking::page::time;
+use crate::looking::layout::{Tone, line as title, listed};
+use crate::looking::page::stamp;
 use kernel::id::ObjectId;
-use kernel::text::visible;
 use objects::history::{Entry, joined};
 use objects::kept::Kept;
 
@@ -39,7 +39,7 @@ pub async fn history<K: ShownKind>(
     entries.drain(..earlier);
     entries.reverse();
     let lacks = lacks.map(|why| format!("only what the status of the {} has: {why}", K::NAME));
-    answer(&Past { name: id.display_name(), entries, earlier, lacks }, output, code)
+    answer(&Past { name: id.display_name(), entries, earlier, lacks, now_ms: output.now_ms() }, output, code)
 }
 
 /// Why a history says nothing.
@@ -72,26 +72,36 @@ struct Past {
     /// Why these are not all.
     #[serde(skip_serializing_if = "Option::is_none")]
     lacks: Option<String>,
+    #[serde(skip)]
+    now_ms: Option<i64>,
 }
 
 impl fmt::Display for Past {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", visible(&self.name))?;
+        title(f, Tone::Title, &self.name)?;
         if self.entries.is_empty() {
-            writeln!(f, "  nothing has ended yet")?;
+            listed(f, Tone::Plain, "nothing has ended yet")?;
         }
         for entry in &self.entries {
-            writeln!(f, "  {}", visible(&line(entry)))?;
+            listed(f, tone(entry), &line(entry, self.now_ms))?;
         }
         if self.earlier > 0 {
-            writeln!(f, "  {} earlier", self.earlier)?;
+            listed(f, Tone::Plain, &format!("{} earlier", self.earlier))?;
         }
-        self.lacks.iter().try_for_each(|lacks| writeln!(f, "  {}", visible(lacks)))
+        self.lacks.iter().try_for_each(|lacks| listed(f, Tone::Look, lacks))
+    }
+}
+
+fn tone(entry: &Entry) -> Tone {
+    match (entry.is_well(), entry.is_failure()) {
+        (true, _) => Tone::Good,
+        (_, true) => Tone::Bad,
+        (false, false) => Tone::Plain,
     }
 }
 
 /// `2026-11-22 22:10:05Z: prod 3, 1.4.2: Completed, approved by ada, started 2026-11-22 21:58:00Z`.
-fn line(entry: &Entry) -> String {
+fn line(entry: &Entry, now_ms: Option<i64>) -> String {
     let Entry { environment, seq, revision, outcome, at_ms, started_ms, by, chosen, cause, skipped, .. } = entry;
     let number = Some(seq).filter(|seq| **seq > 0).map(u64::to_string);
     let place = [environment.clone(), number].into_iter().flatten().collect::<Vec<_>>().join(" ");
@@ -102,7 +112,8 @@ fn line(entry: &Entry) -> String {
         1 => ", instead of another".to_owned(),
         others => format!(", instead of {others} others"),
     };
-    format!("{}: {place}, {revision}: {outcome}{cause}{who}{skipped}{}", time(*at_ms), at("started", *started_ms))
+    let (ended, started) = (stamp(*at_ms, now_ms), at("started", *started_ms, now_ms));
+    format!("{ended}: {place}, {revision}: {outcome}{cause}{who}{skipped}{started}")
 }
 
 #[cfg(test)]
@@ -131,6 +142,7 @@ mod tests {
             entries: entries.into_iter().rev().collect(),
             earlier: 2,
             lacks: Some("only what the status has".to_owned()),
+            now_ms: None,
         };
         let expected = "shop/web
   2026-11-22 22:50:05Z: 7, 9a1b: Succeeded, instead of 2 others

@@ -47,8 +47,8 @@ pub trait ShownKind: CommandKind {
     /// An object in a row, for a list.
     fn row(view: &Self::View, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
-    /// All that is known of an object.
-    fn page(view: &Self::View, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+    /// All that is known of an object, with ages where it is looked at now.
+    fn page(view: &Self::View, now_ms: Option<i64>, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
     /// The question that is open.
     ///

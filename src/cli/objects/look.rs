@@ -34,7 +34,7 @@ pub async fn explain<K: ShownKind>(asked: Asked<'_, K>, id: &IdOf<K>, output: Ou
         Asked::Server(url) => live::<K>(url, id).await,
     };
     match found {
-        Ok(view) => answer(&Explained::<K>(view), output, 0),
+        Ok(view) => answer(&Explained::<K>(view, output.now_ms()), output, 0),
         Err(error) => refused(&error),
     }
 }
@@ -88,7 +88,7 @@ impl<K: ShownKind> fmt::Display for Listed<K> {
 }
 
 /// One object with all that is known of it.
-struct Explained<K: ShownKind>(K::View);
+struct Explained<K: ShownKind>(K::View, Option<i64>);
 
 impl<K: ShownKind> Serialize for Explained<K> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -98,6 +98,6 @@ impl<K: ShownKind> Serialize for Explained<K> {
 
 impl<K: ShownKind> fmt::Display for Explained<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        K::page(&self.0, f)
+        K::page(&self.0, self.1, f)
     }
 }

@@ -12,9 +12,9 @@ use crate::app;
 use crate::cli::command_kind::CommandKind;
 use crate::cli::read::pipeline_lines::{brief, row};
 use crate::config::Config;
-use crate::looking::page::{Page, time};
+use crate::looking::layout::Tone;
+use crate::looking::page::{Page, stamp};
 use kernel::id::{Environment, ObjectId, PipelineId, Revision};
-use kernel::text::visible;
 use objects::history::Entry;
 use objects::kept::Answers;
 use objects::pipeline::choosing::{Choosing, choosing, nothing_untaken};
@@ -67,16 +67,16 @@ impl ShownKind for PipelineKind {
         row(view, f)
     }
 
-    fn page(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn page(view: &View, now_ms: Option<i64>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let View { id, suspended, faulty, unjudged, latest, conditions, environments, passed_over, history, live } =
             view;
         let latest = latest.as_ref().map_or_else(String::new, |latest| format!("  latest {latest}"));
-        writeln!(f, "{}{}", visible(&id.display_name()), visible(&latest))?;
         let mut page = Page { f };
-        page.part("Stopped", suspended.clone())?;
-        page.part("Faulty", faulty.iter().map(|why| format!("its spec cannot be used: {why}")))?;
+        page.title(&format!("{}{latest}", id.display_name()))?;
+        page.toned("Stopped", Tone::Look, suspended.clone())?;
+        page.toned("Faulty", Tone::Bad, faulty.iter().map(|why| format!("its spec cannot be used: {why}")))?;
         page.part("Not judged", unjudged.clone())?;
-        page.part("Conditions", conditions.iter().map(condition))?;
+        page.part("Conditions", conditions.iter().map(|one| condition(one, now_ms)))?;
         let seen = if *live {
             "as allclear sees them now"
         } else {
@@ -85,14 +85,14 @@ impl ShownKind for PipelineKind {
         page.part("Targets are", [seen.to_owned()])?;
         for environment in environments {
             writeln!(page.f)?;
-            explained(environment, &mut page)?;
+            explained(environment, now_ms, &mut page)?;
         }
         if !passed_over.is_empty() || !history.is_empty() {
             writeln!(page.f)?;
         }
         page.part("Passed over", passed_over.iter().map(|name| format!("{name}: it has no target")))?;
         let earlier = earlier(Self::COMMAND, &id.display_name(), history.len());
-        page.part("History", history.iter().map(ended).chain(earlier))
+        page.part("History", history.iter().map(|one| ended(one, now_ms)).chain(earlier))
     }
 
     fn open(object: &Object, asker: &About) -> Result<Open, Error> {
@@ -163,13 +163,13 @@ fn change(from: Option<&Revision>, to: &Revision) -> String {
     from.map_or_else(|| to.to_string(), |from| format!("{from} → {to}"))
 }
 
-fn explained(environment: &EnvironmentView, page: &mut Page<'_, '_>) -> fmt::Result {
+fn explained(environment: &EnvironmentView, now_ms: Option<i64>, page: &mut Page<'_, '_>) -> fmt::Result {
     let EnvironmentView { unsettled, waits, next, gates, promotion, question, request, targets, .. } = environment;
-    writeln!(page.f, "{}", visible(&brief(environment)))?;
+    page.title(&brief(environment))?;
     page.part("Waits", waits.clone())?;
     page.part("Next", [next.clone()])?;
-    page.part("Question", question.as_ref().map(asked))?;
-    page.part("Promotion", promotion.iter().flat_map(promoted))?;
+    page.part("Question", question.as_ref().map(|question| asked(question, now_ms)))?;
+    page.part("Promotion", promotion.iter().flat_map(|one| promoted(one, now_ms)))?;
     page.part("Request", request.as_ref().map(|request| format!("#{} {}", request.number, request.url)))?;
     page.part("How", gates.clone())?;
     let settled = if unsettled.is_some() { "not settled" } else { "settled" };
@@ -177,19 +177,19 @@ fn explained(environment: &EnvironmentView, page: &mut Page<'_, '_>) -> fmt::Res
     page.part("Targets", [reason].into_iter().filter(|_| !targets.is_empty()).chain(targets.iter().map(target)))
 }
 
-fn asked(question: &QuestionView) -> String {
+fn asked(question: &QuestionView, now_ms: Option<i64>) -> String {
     let QuestionView { kind, words, ticket, revision, since_ms } = question;
-    format!("{kind} of {revision}, since {}: {words}; ticket {ticket}", time(*since_ms))
+    format!("{kind} of {revision}, since {}: {words}; ticket {ticket}", stamp(*since_ms, now_ms))
 }
 
-fn promoted(promotion: &PromotionView) -> Vec<String> {
+fn promoted(promotion: &PromotionView, now_ms: Option<i64>) -> Vec<String> {
     let PromotionView { seq, revision, from, phase, message, soak_ends_ms, started_ms, approved: yes, chosen, .. } =
         promotion;
-    let (started, said) = (at("started", *started_ms), said(message));
+    let (started, said) = (at("started", *started_ms, now_ms), said(message));
     let mut lines = vec![format!("{seq}, {}, {phase}{started}{said}", change(from.as_ref(), revision))];
-    lines.extend(soak_ends_ms.map(|at| format!("its soak ends {}", time(at))));
+    lines.extend(soak_ends_ms.map(|at| format!("its soak ends {}", stamp(at, now_ms))));
     lines.extend(chosen.clone());
-    lines.extend(yes.as_ref().map(approved));
+    lines.extend(yes.as_ref().map(|yes| approved(yes, now_ms)));
     lines
 }
 
@@ -204,8 +204,8 @@ fn target(target: &TargetView) -> String {
     format!("{name}{at}: {state}")
 }
 
-fn ended(ended: &EndedView) -> String {
+fn ended(ended: &EndedView, now_ms: Option<i64>) -> String {
     let EndedView { environment, seq, revision, outcome, by, at_ms, chosen } = ended;
     let who = chosen.as_ref().map_or_else(|| approved_by(by.as_ref()), |words| format!(", {words}"));
-    format!("{}: {environment} {seq}, {revision}: {outcome}{who}", time(*at_ms))
+    format!("{}: {environment} {seq}, {revision}: {outcome}{who}", stamp(*at_ms, now_ms))
 }

@@ -13,9 +13,8 @@ use crate::cli::answer::{Outcome, done, refused};
 use crate::cli::command_kind::CommandKind;
 use crate::cli::read::repo_lines::{held, row};
 use crate::config::Config;
-use crate::looking::page::{Page, time};
+use crate::looking::page::{Page, stamp};
 use kernel::id::{CommitId, ObjectId, RepoId};
-use kernel::text::visible;
 use objects::history::Entry;
 use objects::kept::Answers;
 use objects::repo::held::held_for;
@@ -73,33 +72,33 @@ impl ShownKind for RepoKind {
         row(view, f)
     }
 
-    fn page(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", visible(&view.id.display_name()))?;
+    fn page(view: &View, now_ms: Option<i64>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut page = Page { f };
+        page.title(&view.id.display_name())?;
         page.part("Source", [view.source.clone()].into_iter().filter(|source| !source.is_empty()))?;
         held(view, &mut page)?;
         page.part(
             "Head",
             view.head
                 .iter()
-                .map(|head| format!("{}, {}, since {}", head.revision, head.name, time(head.seen_ms)))
+                .map(|head| format!("{}, {}, since {}", head.revision, head.name, stamp(head.seen_ms, now_ms)))
                 .chain(view.unchanged().map(str::to_owned)),
         )?;
         page.part("Waits", view.waits.clone())?;
         page.part("Next", [view.next.clone()])?;
-        page.part("Question", view.question.as_ref().map(asked))?;
+        page.part("Question", view.question.as_ref().map(|question| asked(question, now_ms)))?;
         page.part("Gates", view.gates.clone())?;
-        page.part("Run", view.run.iter().flat_map(run))?;
+        page.part("Run", view.run.iter().flat_map(|one| run(one, now_ms)))?;
         page.part("Logs", view.run.iter().flat_map(commands))?;
         page.part(
             "Queued",
             view.queued.iter().map(|queued| {
-                format!("{} since {}{}", queued.revision, time(queued.since_ms), skipped(&queued.skipped))
+                format!("{} since {}{}", queued.revision, stamp(queued.since_ms, now_ms), skipped(&queued.skipped))
             }),
         )?;
-        page.part("Conditions", view.conditions.iter().map(condition))?;
+        page.part("Conditions", view.conditions.iter().map(|one| condition(one, now_ms)))?;
         let earlier = earlier(Self::COMMAND, &view.id.display_name(), view.history.len());
-        page.part("History", view.history.iter().map(past).chain(earlier))
+        page.part("History", view.history.iter().map(|ended| past(ended, now_ms)).chain(earlier))
     }
 
     fn open(object: &Object, asker: &Asker) -> Result<Open, Error> {
@@ -252,13 +251,13 @@ fn job_of(object: &Object, step: Option<StepKind>) -> Option<(String, StepKind)>
     Some((job, step))
 }
 
-fn asked(question: &QuestionView) -> String {
+fn asked(question: &QuestionView, now_ms: Option<i64>) -> String {
     let QuestionView { kind, words, ticket, since_ms } = question;
-    format!("{kind}, since {}: {words}; ticket {ticket}", time(*since_ms))
+    format!("{kind}, since {}: {words}; ticket {ticket}", stamp(*since_ms, now_ms))
 }
 
-fn run(run: &RunView) -> Vec<String> {
-    let (started, ended) = (at("started", run.started_ms), at("ended", run.ended_ms));
+fn run(run: &RunView, now_ms: Option<i64>) -> Vec<String> {
+    let (started, ended) = (at("started", run.started_ms, now_ms), at("ended", run.ended_ms, now_ms));
     let mut lines =
         vec![format!("{} of {}, {}{started}{ended}{}", run.seq, run.revision, run.phase, said(&run.message))];
     lines.extend(run.job.as_ref().map(|job| format!("Job {} of this run: {}, {}", job.number, job.name, job.action)));
@@ -266,7 +265,7 @@ fn run(run: &RunView) -> Vec<String> {
         let counts = plan.counts.clone().unwrap_or_else(|| "any text; its log shows it".to_owned());
         format!("its plan: {counts}")
     }));
-    lines.extend(run.approved.as_ref().map(approved));
+    lines.extend(run.approved.as_ref().map(|yes| approved(yes, now_ms)));
     let instead = skipped(&run.skipped);
     lines
         .extend(Some(instead).filter(|words| !words.is_empty()).map(|words| words.trim_start_matches(", ").to_owned()));
@@ -285,8 +284,8 @@ fn skipped(skipped: &[CommitId]) -> String {
     if names.is_empty() { String::new() } else { format!(", skipped: {}", names.join(" ")) }
 }
 
-fn past(ended: &EndedView) -> String {
+fn past(ended: &EndedView, now_ms: Option<i64>) -> String {
     let EndedView { seq, revision, outcome, by, skipped: instead, at_ms } = ended;
     let (by, skipped) = (approved_by(by.as_ref()), skipped(instead));
-    format!("{}: {seq} of {}, {outcome}{by}{skipped}", time(*at_ms), revision.short())
+    format!("{}: {seq} of {}, {outcome}{by}{skipped}", stamp(*at_ms, now_ms), revision.short())
 }

@@ -1,22 +1,22 @@
 //! Words that the pages of all kinds have in common.
 
-use crate::looking::page::time;
+use crate::looking::page::stamp;
 use objects::status::{ConditionView, HISTORY_MAX};
 
 /// `Ready, Applied since …: …`.
-pub(super) fn condition(one: &ConditionView) -> String {
+pub(super) fn condition(one: &ConditionView, now_ms: Option<i64>) -> String {
     let holds = match one.holds {
         Some(true) => "",
         Some(false) => "not ",
         None => "not known to be ",
     };
-    format!("{holds}{}, {} since {}: {}", one.kind, one.reason, time(one.since_ms), one.message)
+    format!("{holds}{}, {} since {}: {}", one.kind, one.reason, stamp(one.since_ms, now_ms), one.message)
 }
 
 /// Who said yes, and when.
-pub(super) fn approved((by, at_ms): &(String, i64)) -> String {
+pub(super) fn approved((by, at_ms): &(String, i64), now_ms: Option<i64>) -> String {
     let by = if by.is_empty() { "a person who gave no name" } else { by };
-    format!("approved by {by}, {}", time(*at_ms))
+    format!("approved by {by}, {}", stamp(*at_ms, now_ms))
 }
 
 /// Where those are that a list of so many has forgotten.
@@ -30,8 +30,8 @@ pub(super) fn approved_by(by: Option<&String>) -> String {
 }
 
 /// `, started 2026-11-22 22:10:05Z`, once it was.
-pub(super) fn at(what: &str, at_ms: Option<i64>) -> String {
-    at_ms.map_or_else(String::new, |at_ms| format!(", {what} {}", time(at_ms)))
+pub(super) fn at(what: &str, at_ms: Option<i64>, now_ms: Option<i64>) -> String {
+    at_ms.map_or_else(String::new, |at_ms| format!(", {what} {}", stamp(at_ms, now_ms)))
 }
 
 /// What something says of itself, if it says anything.

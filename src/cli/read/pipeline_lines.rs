@@ -2,18 +2,18 @@
 
 use std::fmt;
 
+use crate::looking::layout::Tone;
 use crate::looking::page::Page;
 use kernel::id::ObjectId;
-use kernel::text::visible;
 use objects::pipeline::view::{EnvironmentView, View};
 
 /// A Pipeline in a row: its environments from left to right, and below them what waits.
 pub(crate) fn row(view: &View, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let environments: Vec<String> = view.environments.iter().map(brief).collect();
-    writeln!(f, "{}  {}", visible(&view.id.display_name()), visible(&environments.join("  │  ")))?;
     let mut page = Page { f };
-    page.part("Stopped", view.suspended.clone())?;
-    page.part("Faulty", view.faulty.clone())?;
+    page.title(&format!("{}  {}", view.id.display_name(), environments.join("  │  ")))?;
+    page.toned("Stopped", Tone::Look, view.suspended.clone())?;
+    page.toned("Faulty", Tone::Bad, view.faulty.clone())?;
     page.part("Not judged", view.unjudged.clone())?;
     for environment in &view.environments {
         let waits = environment.waits.iter().filter(|_| view.faulty.is_none());

@@ -1,5 +1,7 @@
 //! The state as it is printed: what this command reads of `/api/v1/state`, whichever version wrote it, and its text.
 
+mod facts;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -9,12 +11,16 @@ use serde_json::Value;
 use crate::actors::observation::{LeafSeen, PromotingSeen, RunningSeen};
 use crate::cli::read::{pipeline_lines, repo_lines};
 use crate::looking::group_lines;
+use crate::looking::layout::{Tone, line};
 use crate::looking::page::{Page, count};
+use crate::looking::state::pods::PodsOf;
 use kernel::text::visible;
 use objects::pipeline::view::View;
 use objects::repo::view as repo;
 use purge::agreement::tally::{Ballot, Executed, ago};
 use purge::broker::{BoardSeen, MemberSeen, Trouble};
+
+pub use facts::Fact;
 
 /// The part of the state that is shown. What an older program does not send is left empty.
 #[derive(Debug, Default, Deserialize)]
@@ -28,6 +34,8 @@ pub struct Shown {
     /// Not in what a running allclear was asked of one namespace.
     workloads: Option<usize>,
     rollouts: Vec<Rollout>,
+    /// Not in the state of a running allclear.
+    pods: Vec<PodsOf>,
     tallies: Vec<Tally>,
     agreement: Option<Agreement>,
     boards: Vec<BoardSeen>,
@@ -48,6 +56,7 @@ pub struct Shown {
 struct Unwell {
     workload: String,
     state: String,
+    reason: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -119,12 +128,13 @@ impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { member, group, dry_run, standing_by, troubles, rollouts, tallies, .. } = self;
         let dry = if *dry_run { ", dry run: nothing is purged or sent" } else { "" };
-        writeln!(f, "member {} of group {}{dry}: {}", visible(member), visible(group), self.headline())?;
+        line(f, self.tone(), &format!("member {member} of group {group}{dry}: {}", self.headline()))?;
         if let Some(leader) = standing_by {
             return writeln!(f, "  ask {} for what goes on: its name begins with that of its pod", visible(leader));
         }
         let holds = || self.agreement.iter().flat_map(|agreement| &agreement.holds);
-        Page { f }.part("Held up", holds().map(|hold| format!("nothing is purged: {}", hold.words)))?;
+        let held = holds().map(|hold| format!("nothing is purged: {}", hold.words));
+        Page { f }.toned("Held up", Tone::Bad, held)?;
         for rollout in rollouts {
             writeln!(f)?;
             let tally = tallies.iter().find(|tally| tally.workload == rollout.workload);
@@ -137,8 +147,7 @@ impl fmt::Display for Shown {
         if !(plain && self.deliveries.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty()) {
             writeln!(page.f)?;
         }
-        let unwell = |Unwell { workload, state }: &Unwell| format!("{}: {state}", display_name(workload));
-        page.part("Needs a look", self.unwell.iter().map(unwell))?;
+        page.entries("Needs a look", self.unwell.iter().map(unwell_line))?;
         if let Some(agreement) = &self.agreement {
             let pinned = agreement.members.iter().any(|member| member.agreed);
             page.part("Members", agreement.members.iter().map(|member| member_line(member, pinned)))?;
@@ -147,7 +156,7 @@ impl fmt::Display for Shown {
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
         page.part("Quarantined", self.quarantined.iter().map(|workload| display_name(workload).to_owned()))?;
         let shown = self.beside();
-        page.part("Troubles", troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())?;
+        page.toned("Troubles", Tone::Look, troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())?;
         page.part("Settings", self.settings.clone())
     }
 }
@@ -243,6 +252,16 @@ impl Shown {
             && runs
     }
 
+    /// As the headline says it.
+    fn tone(&self) -> Tone {
+        match (&self.standing_by, self.is_well(), self.rollouts.is_empty()) {
+            (Some(_), ..) => Tone::Plain,
+            (None, false, _) => Tone::Look,
+            (None, true, true) => Tone::Good,
+            (None, true, false) => Tone::Moving,
+        }
+    }
+
     fn headline(&self) -> String {
         // A workload that is followed and not listed, as while the first listing is under way, is none of these.
         let known = self.workloads.filter(|number| *number >= self.rollouts.len());
@@ -262,9 +281,11 @@ impl Shown {
     fn rollout(&self, page: &mut Page<'_, '_>, rollout: &Rollout, tally: Option<&Tally>) -> fmt::Result {
         let Rollout { workload, seq, phase, change, state, next, older, purges, conditions } = rollout;
         let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", visible(phase)) };
-        writeln!(page.f, "{}{number}  {}", visible(display_name(workload)), visible(change))?;
-        page.part("State", [state.clone()])?;
+        page.title(&format!("{}{number}  {change}", display_name(workload)))?;
+        page.toned("State", if phase == "failed" { Tone::Look } else { Tone::Moving }, [state.clone()])?;
         page.part("Next", [next.clone()])?;
+        let pods = self.pods.iter().filter(|of| of.workload == *workload).flat_map(|of| &of.pods);
+        page.entries("Pods", pods.map(|pod| (pod.tone(), pod.line())))?;
         // What holds the whole group up is said above, once.
         let is_held = self.agreement.as_ref().is_some_and(|agreement| !agreement.holds.is_empty());
         let agreed = tally.filter(|_| !is_held && phase != "rolling" && phase != "failed");
@@ -287,6 +308,12 @@ impl Shown {
         let working = self.purges.iter().find(|seen| seen.reference == purge.reference);
         working.map_or_else(|| purge.state.clone(), |seen| format!("{}: {}", purge.distribution, seen.state))
     }
+}
+
+/// What was to be purged and is not leaves the edge stale; what did not complete was no version for the edge.
+fn unwell_line(Unwell { workload, state, reason }: &Unwell) -> (Tone, String) {
+    let is_stale = matches!(reason.as_str(), "owed" | "impossible" | "partly");
+    (if is_stale { Tone::Bad } else { Tone::Look }, format!("{}: {state}", display_name(workload)))
 }
 
 /// `pinned`: the members are known. Otherwise the hold among the troubles is about all of them.
@@ -342,6 +369,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::looking::layout::Screen;
 
     #[test]
     fn all_is_clear_only_while_no_repo_needs_a_person() {
@@ -378,5 +406,48 @@ mod tests {
               Repos         of another form than this version knows; -o json shows them
         "#]]
         .assert_eq(&all.map(shown).join("\n"));
+    }
+
+    #[test]
+    fn a_stale_edge_is_red_what_needs_a_look_is_yellow_and_pods_are_by_their_own_state() {
+        let pod = |name: &str, is_new: bool, state: &str| json!({"name": name, "version": "web: 2", "is_new": is_new, "state": state});
+        let state = json!({
+            "member": "eu-1", "group": "default", "workloads": 3,
+            "rollouts": [{
+                "workload": "deployment/shop/web", "seq": 7, "phase": "rolling", "change": "web: 1 → 2", "state": "1 of 2 pods ready",
+                "next": "purges when it is complete",
+            }],
+            "pods": [{"workload": "deployment/shop/web", "pods": [pod("a", true, "ready"), pod("b", true, "ImagePullBackOff"), pod("c", false, "terminating")]}],
+            "unwell": [
+                {"workload": "deployment/shop/db", "state": "its purge is refused", "reason": "owed"},
+                {"workload": "deployment/shop/ui", "state": "did not complete", "reason": "failed"},
+            ],
+        });
+        let shown: Shown = serde_json::from_value(state).unwrap();
+        let coloured = Screen { columns: Some(60), is_coloured: true, now_ms: None }.draw(&shown);
+        expect![[r#"
+            ␛[33m! member eu-1 of group default: 1 of 3 workloads in flight␛[0m
+
+            ␛[1mshop/web  rollout 7, rolling  web: 1 → 2␛[0m
+            ␛[2m  State         ␛[0m␛[34m1 of 2 pods ready␛[0m
+            ␛[2m  Next          ␛[0mpurges when it is complete
+            ␛[2m  Pods          ␛[0m␛[32ma new (web: 2): ready␛[0m
+                            ␛[33mb new (web: 2): ImagePullBackOff␛[0m
+                            ␛[34mc old (web: 2): terminating␛[0m
+
+            ␛[2m  Needs a look  ␛[0m␛[31mshop/db: its purge is refused␛[0m
+                            ␛[33mshop/ui: did not complete␛[0m
+        "#]]
+        .assert_eq(&coloured.replace('\u{1b}', "␛"));
+        let facts: Vec<String> =
+            shown.facts().into_iter().map(|(about, fact)| format!("{about}: {}", fact.words)).collect();
+        expect![[r#"
+            shop/db needs a look: its purge is refused
+            shop/ui needs a look: did not complete
+            shop/web: rollout 7, rolling: web: 1 → 2: 1 of 2 pods ready
+            shop/web pod a: new (web: 2): ready
+            shop/web pod b: new (web: 2): ImagePullBackOff
+            shop/web pod c: old (web: 2): terminating"#]]
+        .assert_eq(&facts.join("\n"));
     }
 }

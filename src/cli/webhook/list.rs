@@ -234,8 +234,8 @@ impl Receiver {
 impl fmt::Display for Listed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { from, receivers, deliveries, troubles } = self;
-        writeln!(f, "webhooks: {from}")?;
         let mut page = Page { f };
+        page.title(&format!("webhooks: {from}"))?;
         for receiver in receivers {
             page.part(&receiver.name, receiver.lines())?;
         }

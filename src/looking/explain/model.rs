@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::looking::Section;
+use crate::looking::layout::Tone;
 use crate::looking::whose::Whose;
 use kernel::id::{Kind, WorkloadId};
 use purge::agreement::tally::Tally;
@@ -16,6 +17,8 @@ pub struct Explanation {
     pub workload: WorkloadId,
     /// How it is, in one sentence.
     pub state: String,
+    #[serde(skip)]
+    pub tone: Tone,
     /// What happens next, in one sentence.
     pub next: String,
     /// Why none of this happens by itself, or why that is unknown: no replica works, or that could not be seen.

@@ -8,6 +8,7 @@ use crate::looking::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, LookSeen, ProofSeen, RecordSeen,
     SiteSeen, WebhookSeen,
 };
+use crate::looking::layout::Tone;
 use crate::looking::page::Page;
 use crate::looking::{Section, group_lines};
 use kernel::text;
@@ -17,6 +18,7 @@ impl fmt::Display for Explanation {
         let Self {
             workload,
             state,
+            tone,
             next,
             controller,
             would,
@@ -31,13 +33,13 @@ impl fmt::Display for Explanation {
             conditions,
             settings,
         } = self;
-        writeln!(f, "{}", workload.display_name())?;
+        Page { f }.title(&workload.display_name())?;
         let mut page = Once { page: Page { f }, told: BTreeMap::new() };
-        page.page.part("State", [state.clone()])?;
+        page.page.toned("State", *tone, [state.clone()])?;
         page.page.part("Next", [next.clone()])?;
-        page.page.part("Controller", controller.clone())?;
+        page.page.toned("Controller", Tone::Look, controller.clone())?;
         page.page.part("Would purge", would.clone())?;
-        page.page.part("Conditions", conditions.iter().cloned())?;
+        page.page.toned("Conditions", Tone::Look, conditions.iter().cloned())?;
         writeln!(page.page.f)?;
         let kind = deployment.known().and_then(|seen| seen.stand_in).unwrap_or(workload.kind);
         page.section(kind.name(), deployment, deployment_lines)?;

@@ -43,11 +43,9 @@ async fn from_a_host_to_its_distributions_rules_and_workloads() {
           State         a rollout of shop/web purges E1
 
           Distributions E1 (e1.cloudfront.net): alias www.example.com
-                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host
-                          www.example.com
+                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host www.example.com
           Rules         Ingress shop/public: www.example.com to shop/web-svc
-          Workloads     shop/web 1.2.4: 2 of 5 pods available, at most 13m 30s of 15m left; last purge: web:
-                          1.2.2 → 1.2.3
+          Workloads     shop/web 1.2.4: 2 of 5 pods available, at most 13m 30s of 15m left; last purge: web: 1.2.2 → 1.2.3
                         by www.example.com: Ingress shop/public rule
                         its purges reach E1
           More          allclear explain shop/web
@@ -71,10 +69,8 @@ async fn what_serves_a_host_and_is_not_followed_is_named() {
           State         no followed workload is behind it, so no rollout purges E1
 
           Distributions E1 (e1.cloudfront.net): alias www.example.com
-                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host
-                          www.example.com
-          Rules         Ingress shop/all: www.example.com to shop/db, shop/gone, shop/hand, shop/idle,
-                          shop/moved
+                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host www.example.com
+          Rules         Ingress shop/all: www.example.com to shop/db, shop/gone, shop/hand, shop/idle, shop/moved
           Not followed  Service shop/db: 3 pods of no workload that is followed: db-0, db-1, …
                         Service shop/gone: does not exist
                         Service shop/hand: has no selector, so what its endpoints are is not followed
@@ -98,8 +94,7 @@ async fn a_host_that_reaches_the_cluster_under_the_name_of_an_origin_is_found() 
 
           Distributions E1 (e1.cloudfront.net): alias www.example.com
           Rules         Ingress shop/origin: origin.example.com to shop/web-svc
-          Workloads     shop/web 1.2.4: every pod is new and available; waiting until no old pod serves any
-                          more, 1m at most; last purge: web: 1.2.2 → 1.2.3
+          Workloads     shop/web 1.2.4: every pod is new and available; waiting until no old pod serves any more, 1m at most; last purge: web: 1.2.2 → 1.2.3
                         by origin.example.com: Ingress shop/origin rule
                         its purges reach E1
           More          allclear explain shop/web
@@ -115,12 +110,10 @@ async fn a_name_with_a_dot_is_a_host_where_no_workload_has_it() {
         api.example.com
           State         no distribution that is purged serves it, so nothing is purged for it
 
-          Distributions not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host
-                          api.example.com
+          Distributions not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host api.example.com
                         none serves api.example.com (2 looked at)
           Rules         Ingress shop/public: api.example.com to shop/web-svc
-          Workloads     shop/web 1.2.4: every pod is new and available; waiting until no old pod serves any
-                          more, 1m at most; last purge: web: 1.2.2 → 1.2.3
+          Workloads     shop/web 1.2.4: every pod is new and available; waiting until no old pod serves any more, 1m at most; last purge: web: 1.2.2 → 1.2.3
                         by api.example.com: Ingress shop/public rule
                         its purges reach no distribution of this host
           More          allclear explain shop/web
@@ -183,8 +176,7 @@ async fn what_cannot_be_read_makes_no_sentence_of_certainty() {
           State         no followed workload is behind it, so no rollout purges E1, as far as could be read
 
           Distributions E1 (e1.cloudfront.net): alias www.example.com
-                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host
-                          www.example.com
+                        not E2 (e2.cloudfront.net): disabled; otherwise by alias *.example.com covers host www.example.com
           Missing       failed to list ingresses in shop: forbidden
     "#]]
     .assert_eq(&text);

@@ -83,12 +83,12 @@ fn span(from_ms: i64, to_ms: i64) -> u64 {
 
 impl Entry {
     /// The environment is at the revision, and ready.
-    fn is_well(&self) -> bool {
+    pub fn is_well(&self) -> bool {
         matches!(self.outcome.as_str(), "Completed" | "Succeeded")
     }
 
     /// What it got, or was to get, did not hold.
-    fn is_failure(&self) -> bool {
+    pub fn is_failure(&self) -> bool {
         matches!(self.outcome.as_str(), FAILED | "Lost")
     }
 
