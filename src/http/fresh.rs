@@ -6,14 +6,19 @@
 //! They are other allclears (`purged.server`), and tools that ask before they go on. So it is answered where the probes are, to who
 //! has its token, and in the form of a verdict: `{"open": true}`, or `{"open": false, "reason": "…", "retryAfter": 2}`.
 //!
+//! A POST asks the same, for tools that go by the status and can send no header, as Flagger's webhooks: 409 is a closed gate, and the
+//! token may be the password of Basic authentication. Its body is not read, and nothing is changed by it.
+//!
 //! Not for what that rests on; that is `purge::rollouts::edge`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::http::{StatusCode, header};
+use actix_web::http::{Method, StatusCode, header};
 use actix_web::{HttpRequest, HttpResponse};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -80,7 +85,9 @@ impl Fresh {
         let said = (until == Until::Fresh).then(|| until.word());
         let purged = Purged { workloads: vec![WorkloadName::of(&id)], by: None, until };
         let namespaces = BTreeSet::from([id.namespace]);
+        let is_gate = request.method() == Method::POST;
         match reply::within(ANSWER_WITHIN, self.edges.are_fresh(&purged, &namespaces)).await {
+            Some(Ok(Err(why))) if is_gate => reply::text(StatusCode::CONFLICT, why.0 + "\n"),
             Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None, until: said }),
             Some(Ok(Err(why))) => {
                 reply::json(&Verdict { open: false, reason: Some(why.0), retry_after: Some(AGAIN_S), until: said })
@@ -92,9 +99,20 @@ impl Fresh {
 
     fn is_known(&self, request: &HttpRequest) -> bool {
         let given = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let token = given.and_then(|value| value.strip_prefix("Bearer "));
-        token.is_some_and(|token| <[u8; 32]>::from(Sha256::digest(token.trim())) == self.token)
+        let token = given.and_then(|value| match value.split_once(' ')? {
+            ("Bearer", token) => Some(token.trim().as_bytes().to_vec()),
+            ("Basic", pair) if request.method() == Method::POST => password(pair.trim()),
+            _ => None,
+        });
+        token.is_some_and(|token| <[u8; 32]>::from(Sha256::digest(token)) == self.token)
     }
+}
+
+/// That of `user:password` in base64. <https://www.rfc-editor.org/rfc/rfc7617#section-2>
+fn password(pair: &str) -> Option<Vec<u8>> {
+    let pair = STANDARD.decode(pair).ok()?;
+    let colon = pair.iter().position(|byte| *byte == b':')?;
+    pair.get(colon + 1..).map(<[u8]>::to_vec)
 }
 
 /// What is asked for.
@@ -107,4 +125,44 @@ fn busy(why: String) -> HttpResponse {
     let mut answer = reply::text(StatusCode::SERVICE_UNAVAILABLE, why + "\n");
     answer.headers_mut().insert(header::RETRY_AFTER, header::HeaderValue::from(AGAIN_S));
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Front;
+    use super::super::tests::{ThreeEdges, ask_as, showing, start, synced};
+    use super::*;
+
+    /// As Flagger asks: a POST, with the token as the password in its address.
+    #[actix::test]
+    async fn a_gate_is_answered_by_its_status() {
+        let path = |name: &str| format!("/api/v1/fresh/{name}");
+        let off = start(showing(synced())).await;
+        let token = "authorization: Basic eDpodW50ZXIyLWh1bnRlcjI=\r\n";
+        let closed = ask_as(off.addresses().probes, "POST", &path("shop/web"), token).await;
+        assert!(closed.starts_with("HTTP/1.1 405"), "it is off: {closed}");
+        let fresh = Some(Fresh::new("hunter2-hunter2", Arc::new(ThreeEdges)));
+        let serving = start(Front { fresh, ..showing(synced()) }).await;
+        let probes = serving.addresses().probes;
+        for (name, status, words) in [
+            ("shop/web", "200", r#""open": true"#),
+            ("shop/statefulset/late", "409", "its purge is under way"),
+            ("shop/lost", "503", "no answer"),
+            ("shop/..", "404", "ask for"),
+        ] {
+            let answer = ask_as(probes, "POST", &path(name), token).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(words), "{name}: {answer}");
+        }
+        let bearer = "authorization: Bearer hunter2-hunter2\r\n";
+        assert!(ask_as(probes, "POST", &path("shop/web"), bearer).await.starts_with("HTTP/1.1 200"));
+        // The user, no pair, and another password; and what is in a browser's address bar is no token.
+        for wrong in ["aHVudGVyMi1odW50ZXIyOg==", "aHVudGVyMi1odW50ZXIy", "eDpodW50ZXIy", "?"] {
+            let line = format!("authorization: Basic {wrong}\r\n");
+            assert!(ask_as(probes, "POST", &path("shop/web"), &line).await.starts_with("HTTP/1.1 401"), "{wrong}");
+        }
+        assert!(ask_as(probes, "GET", &path("shop/web"), token).await.starts_with("HTTP/1.1 401"));
+        for method in ["PUT", "DELETE", "PATCH"] {
+            assert!(ask_as(probes, method, &path("shop/web"), bearer).await.starts_with("HTTP/1.1 405"), "{method}");
+        }
+    }
 }

@@ -112,10 +112,12 @@ async fn answer(
 
 async fn answered(request: &HttpRequest, window: web::Data<Window>, door: Door) -> HttpResponse {
     let answering = request.conn_data::<Guest>().map(Guest::answering);
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    let gate = request.path().strip_prefix(fresh::PATH).zip(window.front.fresh.as_ref());
+    let is_asked = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !is_asked && !(gate.is_some() && request.method() == Method::POST) {
         return reply::method_not_allowed(request.method());
     }
-    if let (Some(asked), Some(fresh)) = (request.path().strip_prefix(fresh::PATH), &window.front.fresh) {
+    if let Some((asked, fresh)) = gate {
         return fresh.answer(request, asked).await;
     }
     match (request.path(), door) {

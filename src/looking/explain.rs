@@ -1,6 +1,7 @@
 //! Why a workload was purged, or was not, and what happens next: asks every source about it, each on its own, and puts the answers
 //! together. [`Explanation`] is the answer; programs get it as JSON, and people as the text that it displays.
 
+mod beside;
 pub(crate) mod distributions;
 pub mod model;
 pub(crate) mod text;
@@ -9,6 +10,7 @@ mod tone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::looking::explain::beside::beside;
 use crate::looking::explain::distributions::distributions;
 use crate::looking::explain::model::{
     DeploymentSeen, DistributionsSeen, Explanation, GroupSeen, LookSeen, PathsSeen, ProofSeen, RecordSeen, Rejected,
@@ -30,7 +32,6 @@ use purge::ports::{CdnError, LedgerContents, PortError};
 use purge::records::record::{Outcome, Phase, Record};
 use purge::rollouts::rollout::{Arrival, Preview, Summary, as_it_runs, closed, faults, preview, timeout};
 use purge::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
-use purge::workloads::beside::{BESIDE_CURE, another_version};
 use purge::workloads::readiness::{self, Pods};
 use purge::workloads::serving::OldPods;
 use purge::workloads::workload::Workload;
@@ -62,7 +63,7 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
     let (workload, ledgered, facts, distributions, deliveries, idle) = tokio::join!(
         sources.cluster.workload(id),
         sources.ledger.peek(),
-        sources.cluster.site_facts(&id.namespace, Age::Fresh),
+        sources.cluster.site_facts_in_part(&id.namespace, Age::Fresh),
         sources.cdn.distributions(),
         sources.ledger.deliveries(),
         no_replica(sources),
@@ -145,13 +146,6 @@ async fn pods(sources: &Sources, workload: &Workload) -> Result<Option<Pods>, Po
     Ok(Some(summarised(workload, version, &sources.cluster.pods(&workload.id.namespace).await?)))
 }
 
-/// What serves another version beside it, as far as that can be seen from here.
-async fn beside(sources: &Sources, workload: &Workload) -> Option<String> {
-    let beside = sources.cluster.beside(workload).await.ok()?;
-    let words = another_version(&beside, workload, sources.policy.version.same_digest_is_same)?;
-    Some(format!("{words}; {BESIDE_CURE}"))
-}
-
 /// The pods of a workload, and those of an earlier version that may still answer where that is waited for.
 type PodsSeen = (Result<Option<Pods>, PortError>, Option<Result<OldPods, PortError>>);
 
@@ -180,6 +174,7 @@ impl Answers {
             Err(error) => Section::missing(error),
         });
         let (found, narrow) = self.owned(found, id, policy);
+        let unread = self.unread();
         let distributions =
             each(&workload, |workload| distributions(workload, &found, &self.distributions, &policy.tenants));
         let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
@@ -194,7 +189,7 @@ impl Answers {
             next,
             controller: None,
             settings: sources.whose.clone(),
-            would: would(&found, &distributions, &paths),
+            would: would((&found, unread.is_empty()), &distributions, &paths),
             deployment: each(&workload, |workload| {
                 Section::Known(deployment(workload, pods.as_ref(), pods_missing.clone(), policy))
             }),
@@ -204,7 +199,7 @@ impl Answers {
                 (Section::Missing { missing }, _) => Section::missing(missing),
                 (Section::Known(_), _) => Section::Known(None),
             },
-            site: each(&found, |site| Section::Known(shown(site, &narrow))),
+            site: each(&found, |site| Section::Known(shown(site, &narrow, &unread))),
             distributions,
             paths,
             proof: each(&workload, |workload| Section::Known(proof(workload, policy))),
@@ -213,6 +208,13 @@ impl Answers {
                 Err(error) => Section::missing(error),
             },
         }
+    }
+
+    /// Why some of what may name its hosts could not be read; nothing else matters where its owner names them.
+    fn unread(&self) -> Vec<String> {
+        let named = self.workload.iter().flatten().any(|workload| workload.tuning.hosts.is_some());
+        let facts = self.facts.iter().filter(|_| !named);
+        facts.flat_map(|facts| facts.unread()).map(ToString::to_string).collect()
     }
 
     /// What of a site is the namespace's own, where `tenants.default` says that this counts, with the paths that are.
@@ -248,17 +250,21 @@ impl Answers {
             return None;
         }
         if record.awaits_vote() {
-            return match found {
-                Section::Missing { missing } if !workload.tuning.names_its_site() => Some((
+            let unread = match found {
+                Section::Missing { missing } => Some(missing.clone()),
+                Section::Known(site) => self.unread().into_iter().next().filter(|_| site.is_empty()),
+            };
+            return match (found, unread) {
+                (_, Some(missing)) if !workload.tuning.names_its_site() => Some((
                     format!("complete, and not voted for yet; its hosts cannot be read from here: {missing}"),
                     "votes for the purge once allclear can read its hosts; an Event says so if it cannot either"
                         .to_owned(),
                 )),
-                Section::Known(site) if site.is_empty() && !workload.tuning.names_its_site() => Some((
+                (Section::Known(site), None) if site.is_empty() && !workload.tuning.names_its_site() => Some((
                     format!("complete; nothing leads to it any more, and it had {}", record.last_site()?.words()?),
                     "looks for its hosts again for site.missing_timeout, and then goes by site.missing".to_owned(),
                 )),
-                Section::Known(_) | Section::Missing { .. } => None,
+                (Section::Known(_) | Section::Missing { .. }, _) => None,
             };
         }
         let ended = record.history.last().filter(|closed| closed.seq == record.seq)?;
@@ -289,7 +295,7 @@ pub(crate) fn find_site(workload: &Workload, facts: &Gathered) -> Site {
     facts.site(workload.pods(), workload.tuning.hosts.as_deref())
 }
 
-fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>) -> SiteSeen {
+fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>, unread: &[String]) -> SiteSeen {
     let words = |host: &Host, sources: &BTreeSet<_>| {
         let only = narrow.get(host).map(|paths| format!("only its own paths {paths}"));
         sources.iter().map(ToString::to_string).chain(only).collect()
@@ -299,6 +305,7 @@ fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>) -> SiteSeen {
         hosts: site.hosts.iter().map(|(host, sources)| (host.to_string(), words(host, sources))).collect(),
         load_balancers: site.origins.iter().cloned().collect(),
         rejected: site.rejected.iter().map(reject).collect(),
+        unread: unread.to_vec(),
     }
 }
 
@@ -462,9 +469,9 @@ fn unrecorded(workload: &Workload, listed: bool) -> String {
     }
 }
 
-/// What a purge would hit as things are.
+/// What a purge would hit as things are; `None` where that is not known, as where not all that may name a host could be read.
 fn would(
-    site: &Section<Site>,
+    (site, all_read): (&Section<Site>, bool),
     distributions: &Section<DistributionsSeen>,
     paths: &Section<PathsSeen>,
 ) -> Option<String> {
@@ -473,7 +480,11 @@ fn would(
     if !ids.is_empty() {
         let beyond = distributions.beyond.first().and_then(|first| first.why.first());
         let beyond = beyond.map_or(String::new(), |why| format!("; {} more are {why}", distributions.beyond.len()));
-        return Some(format!("{} of {}{beyond}", paths.items.join(", "), ids.join(", ")));
+        let far = if all_read || distributions.named { "" } else { ", as far as its hosts could be read" };
+        return Some(format!("{} of {}{beyond}{far}", paths.items.join(", "), ids.join(", ")));
+    }
+    if !all_read {
+        return None;
     }
     if site.known().is_some_and(Site::is_empty) {
         return Some(

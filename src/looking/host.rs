@@ -110,8 +110,11 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
     };
     let mut facts = BTreeMap::new();
     for namespace in read.namespaces(&mut missing) {
-        match sources.cluster.site_facts(&namespace, Age::Recent).await {
-            Ok(found) => drop(facts.insert(namespace, found)),
+        match sources.cluster.site_facts_in_part(&namespace, Age::Recent).await {
+            Ok(found) => {
+                missing.extend(found.unread().iter().map(ToString::to_string));
+                facts.insert(namespace, found);
+            }
             Err(error) => missing.push(error.to_string()),
         }
     }

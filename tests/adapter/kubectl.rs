@@ -160,6 +160,28 @@ async fn a_rollout_is_begun_followed_and_undone() {
     assert!(undone.contains("deployment.apps/web rolled back") && image() == "web:1", "{undone}");
 }
 
+/// Directly behind `kubectl apply`, an answer to the spec before is no answer.
+#[tokio::test]
+async fn a_wait_takes_no_condition_of_an_older_generation() {
+    let shell = Shell::start().await;
+    shell.done("create -f -", REPO);
+    let generation = shell.cluster.get(Kind::Repo, "default", "infra").unwrap()["metadata"]["generation"].clone();
+    let said = |observed: i64, holds: &str| {
+        let condition = json!({
+            "type": "Ready", "status": holds, "reason": "Applied", "message": "", "observedGeneration": observed,
+            "lastTransitionTime": "2026-11-22T22:10:00Z",
+        });
+        json!({"status": {"observedGeneration": observed, "conditions": [condition]}})
+    };
+    let current = generation.as_i64().unwrap();
+    for (observed, holds, is_met) in [(current - 1, "True", false), (current, "False", false), (current, "True", true)]
+    {
+        shell.cluster.patch(Kind::Repo, "default", "infra", &said(observed, holds)).unwrap();
+        let (met, told) = shell.kubectl("wait --for=condition=Ready repo/infra --timeout=1s", "");
+        assert_eq!(met, is_met, "{observed} of {current}, {holds}: {told}");
+    }
+}
+
 /// What `kubectl get` prints of our kinds. No server says that a column leads nowhere: it is empty then.
 #[test]
 fn every_column_of_our_kinds_is_a_field_of_their_schema() {

@@ -14,7 +14,9 @@
 
 mod alike;
 mod configured;
+mod health;
 mod packed;
+mod recipes;
 mod released;
 mod render;
 mod schemas;

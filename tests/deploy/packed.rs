@@ -10,7 +10,7 @@ use crate::none;
 use crate::render::{documents, helm, lint, notes, text, top};
 
 /// Each file that the chart has from elsewhere in deploy/, by its place below files/.
-const COPIES: [(&str, &str); 21] = [
+const COPIES: [(&str, &str); 23] = [
     ("crds/histories.yaml", "crds/histories.yaml"),
     ("crds/pipelines.yaml", "crds/pipelines.yaml"),
     ("crds/pipelines-weave.yaml", "crds/pipelines-weave.yaml"),
@@ -25,10 +25,12 @@ const COPIES: [(&str, &str); 21] = [
     ("rules/cluster.yaml", "base/cluster-role.yaml"),
     ("rules/gitopsclusters.yaml", "components/gitopsclusters/role.yaml"),
     ("rules/hooks.yaml", "components/hooks/role.yaml"),
+    ("rules/ledger-reader.yaml", "components/ledger-reader/role.yaml"),
     ("rules/ledger.yaml", "base/ledger-role.yaml"),
     ("rules/namespaced.yaml", "overlays/namespaced/role.yaml"),
     ("rules/pipelines-weave.yaml", "overlays/weave/role.yaml"),
     ("rules/pipelines.yaml", "components/pipelines/role.yaml"),
+    ("rules/reader.yaml", "components/reader/role.yaml"),
     ("rules/repo-approver.yaml", "components/repo-approvals/role.yaml"),
     ("rules/repo-destroy.yaml", "components/repo-destroy/role.yaml"),
     ("rules/repos.yaml", "components/repo/role.yaml"),

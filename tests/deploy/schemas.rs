@@ -89,6 +89,7 @@ static EVERYTHING: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
         "leaf/service-account.yaml",
         "policies/approvals.yaml",
         "policies/manual.yaml",
+        "recipes/argocd-hooks.yaml",
     ] {
         objects.extend(documents(&text(&format!("deploy/{file}"))).into_iter().map(|object| (file.to_owned(), object)));
     }

@@ -103,7 +103,7 @@ fn trees() -> [Setting; 6] {
     ]
 }
 
-fn components() -> [Setting; 14] {
+fn components() -> [Setting; 15] {
     [
         component("pipelines", &["components/pipelines"], json!({"pipelines": on()})),
         component("repo", &["components/repo"], json!({"repos": on()})),
@@ -115,6 +115,7 @@ fn components() -> [Setting; 14] {
         component("repo-destroy", &["components/repo-destroy"], json!({"repos": {"destroy": true}})),
         component("repo-approvals", &["components/repo-approvals"], json!({"approvers": {"repos": true}})),
         component("approvals-by-hand", &["components/approvals-by-hand"], json!({"approvers": {"pipelines": true}})),
+        component("readers", &["components/reader", "components/ledger-reader"], json!({"readers": on()})),
         component("apps", &["components/apps"], json!({"pipelines": {"apps": true}})),
         component("gitopsclusters", &["components/gitopsclusters"], json!({"pipelines": {"gitopsClusters": true}})),
         component("hooks", &["components/hooks"], json!({"hooks": on()})),
@@ -138,6 +139,8 @@ fn everything() -> Setting {
             "components/repo-destroy",
             "components/repo-approvals",
             "components/approvals-by-hand",
+            "components/reader",
+            "components/ledger-reader",
             "components/apps",
             "components/gitopsclusters",
             "components/hooks",
@@ -151,6 +154,7 @@ fn everything() -> Setting {
             "pipelines": {"enabled": true, "gitopsClusters": true, "apps": true, "secrets": secrets()},
             "repos": {"enabled": true, "destroy": true, "namespaces": jobs()},
             "approvers": {"pipelines": true, "repos": true},
+            "readers": on(),
             "hooks": on(),
             "fresh": on(),
             "ha": on(),

@@ -142,7 +142,8 @@ const CHANGES: &str = r#"{
     "/pipelines/secrets": [{"namespace": "shop", "names": ["a"]}],
     "/repos/enabled": false, "/repos/namespaces": [{"namespace": "platform"}], "/repos/destroy": true,
     "/hooks/enabled": false, "/hooks/keys": true, "/fresh/enabled": false,
-    "/approvers/pipelines": true, "/approvers/repos": true, "/policies/approvals": true, "/policies/manual": true,
+    "/approvers/pipelines": true, "/approvers/repos": true, "/readers/enabled": false,
+    "/readers/ledgerGroups": ["developers"], "/policies/approvals": true, "/policies/manual": true,
     "/crds/install": false, "/crds/weave": true,
     "/networkPolicy/enabled": false, "/networkPolicy/metricsFrom": [], "/networkPolicy/freshFrom": ["a"],
     "/networkPolicy/hooksFrom": ["a"], "/networkPolicy/egress/enabled": false,
@@ -168,7 +169,7 @@ fn no_value_is_without_effect() {
     let on = json!({
         "/ha/enabled": true, "/group/enabled": true, "/group/member": "eu-1", "/group/members": ["eu-1"],
         "/pipelines/enabled": true, "/repos/enabled": true, "/hooks/enabled": true, "/fresh/enabled": true,
-        "/crds/install": true, "/networkPolicy/egress/enabled": true, "/caBundle/configMap": "bundle",
+        "/readers/enabled": true, "/crds/install": true, "/networkPolicy/egress/enabled": true, "/caBundle/configMap": "bundle",
         "/metrics/serviceMonitor/enabled": true, "/traces/endpoint": "http://a:4318",
     });
     for (place, value) in on.as_object().unwrap() {

@@ -394,6 +394,10 @@ impl ClusterView for Cluster {
         self.sites.facts(namespace, age).await
     }
 
+    async fn site_facts_in_part(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError> {
+        self.sites.facts_in_part(namespace, age).await
+    }
+
     async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError> {
         self.claims.claims().await
     }

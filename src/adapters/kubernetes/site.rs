@@ -27,6 +27,10 @@ use purge::site::{
     Age, Bulky, GatewayFact, Gathered, GrantFact, IngressFact, Room, RouteFact, RouteKind, SiteFacts, beside,
 };
 
+/// The kinds of routes.
+const ROUTES: [(Resource, Decoder<Counted<RouteFact>>); 2] =
+    [(HTTP_ROUTES, gateway::http_route), (GRPC_ROUTES, gateway::grpc_route)];
+
 /// How long facts are used again. A hundred rollouts of one release in one namespace then cost a reading a second. Longer, and a host
 /// that was added while a rollout settled (three seconds, by default) would not be purged with it.
 const FACTS_AGE_MAX: Duration = Duration::from_secs(1);
@@ -107,13 +111,26 @@ impl SiteReader {
             Age::Recent => at.checked_sub(UNKNOWN_FOR).unwrap_or(at),
             Age::Fresh => asked,
         };
-        let facts = Arc::new(self.read(namespace, known_since).await?);
+        let facts = Arc::new(self.read(namespace, known_since, &mut Refusals::End).await?);
         if let [(place, why), ..] = facts.left_out() {
             let objects = facts.left_out().len();
             tracing::warn!(namespace, place, why, objects, "left out some of what routes to workloads");
         }
         *kept = Some(Kept { facts: Arc::clone(&facts), names: facts.names(), at });
         Ok(facts)
+    }
+
+    /// The same without the kinds that may not be listed, which are named in it. Those facts are kept for nobody.
+    pub async fn facts_in_part(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError> {
+        match self.facts(namespace, age).await {
+            Err(error) if error.denied => {
+                let _place = self.lookups.acquire().await;
+                let mut unread = Vec::new();
+                let facts = self.read(namespace, Instant::now(), &mut Refusals::Noted(&mut unread)).await?;
+                Ok(Arc::new(facts.without(unread)))
+            }
+            known => known,
+        }
     }
 
     /// Where the facts of a namespace are kept. Drops stale facts of other namespaces unless they are in use, and, if there are
@@ -138,15 +155,24 @@ impl SiteReader {
 
     /// Reads all; a kind that was unknown after `known_since` is not asked for. One list after the other: each is short, and
     /// the names that are kept of them share one room.
-    async fn read(&self, namespace: &str, known_since: Instant) -> Result<Gathered, PortError> {
+    async fn read(
+        &self,
+        namespace: &str,
+        known_since: Instant,
+        refusals: &mut Refusals<'_>,
+    ) -> Result<Gathered, PortError> {
         let mut room = Room::of_one();
+        // Without Services nothing leads from a workload to any host.
         let services = self.list(SERVICES, namespace, routing::service, &mut room).await?;
-        let ingresses = self.list(INGRESSES, namespace, routing::ingress, &mut room).await?;
-        let mut routes = self.routes(Some(namespace), known_since, &mut room).await?;
+        let ingresses = refusals.pass(self.list(INGRESSES, namespace, routing::ingress, &mut room).await)?;
+        let mut routes = Vec::new();
+        for kind in ROUTES {
+            routes.extend(refusals.pass(self.routes(kind, Some(namespace), known_since, &mut room).await)?);
+        }
         let grants = self.grants(namespace, known_since, &mut room).await?;
         let mut aside = Room::of_others();
         for space in granted(namespace, &grants, &mut room) {
-            let found = self.routes(Some(&space), known_since, &mut aside).await;
+            let found = self.all_routes(Some(&space), known_since, &mut aside).await;
             routes.extend(found.or_else(|error| left_out(&error, Vec::new()))?);
         }
         routes.iter_mut().for_each(|route| gateways::reject_parents(route, &mut room));
@@ -196,15 +222,28 @@ impl SiteReader {
     }
 
     /// The routes of a namespace, or of all.
-    async fn routes(
+    async fn all_routes(
         &self,
         namespace: Option<&str>,
         known_since: Instant,
         room: &mut Room,
     ) -> Result<Vec<RouteFact>, PortError> {
-        let http = self.list_if_known(HTTP_ROUTES, namespace, gateway::http_route, known_since, room).await?;
-        let grpc = self.list_if_known(GRPC_ROUTES, namespace, gateway::grpc_route, known_since, room).await?;
-        Ok(http.into_iter().chain(grpc).flatten().collect())
+        let mut routes = Vec::new();
+        for kind in ROUTES {
+            routes.extend(self.routes(kind, namespace, known_since, room).await?);
+        }
+        Ok(routes)
+    }
+
+    /// Those of one kind.
+    async fn routes(
+        &self,
+        (resource, decode): (Resource, Decoder<Counted<RouteFact>>),
+        namespace: Option<&str>,
+        known_since: Instant,
+        room: &mut Room,
+    ) -> Result<Vec<RouteFact>, PortError> {
+        Ok(self.list_if_known(resource, namespace, decode, known_since, room).await?.unwrap_or_default())
     }
 
     /// The grants of a namespace. Without the right to read them there are none: routes of the namespace need none.
@@ -248,7 +287,7 @@ impl SiteReader {
             Err(_) => Some(late.clone()),
         };
         cut.into_iter().for_each(|why| room.note("Ingresses of all namespaces".to_owned(), why));
-        match tokio::time::timeout(OTHERS_LIST_MAX, self.routes(None, known_since, &mut room)).await {
+        match tokio::time::timeout(OTHERS_LIST_MAX, self.all_routes(None, known_since, &mut room)).await {
             Ok(routes) => takers.routes = routes.or_else(|error| left_out(&error, Vec::new()))?,
             Err(_) => room.note("routes of all namespaces".to_owned(), late),
         }
@@ -329,6 +368,26 @@ impl SiteReader {
 
     fn unknown(&self) -> std::sync::MutexGuard<'_, BTreeMap<Resource, Instant>> {
         self.unknown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What follows where a kind may not be listed.
+enum Refusals<'a> {
+    /// The reading ends: a purge needs all of it.
+    End,
+    /// It is read without, and this is told.
+    Noted(&'a mut Vec<PortError>),
+}
+
+impl Refusals<'_> {
+    fn pass<T: Default>(&mut self, read: Result<T, PortError>) -> Result<T, PortError> {
+        match (read, self) {
+            (Err(error), Self::Noted(noted)) if error.denied && !error.unknown_caller => {
+                noted.push(error);
+                Ok(T::default())
+            }
+            (read, _) => read,
+        }
     }
 }
 

@@ -44,8 +44,11 @@ pub async fn followed(
     let (mut alone, mut troubles) = (BTreeMap::new(), BTreeSet::new());
     for (namespace, hosts) in claimed.iter().take(NAMESPACES_MAX) {
         if !facts.contains_key(*namespace) {
-            match cluster.site_facts(namespace, Age::Recent).await {
-                Ok(found) => drop(facts.insert((*namespace).to_owned(), found)),
+            match cluster.site_facts_in_part(namespace, Age::Recent).await {
+                Ok(found) => {
+                    troubles.extend(found.unread().iter().map(ToString::to_string));
+                    facts.insert((*namespace).to_owned(), found);
+                }
                 Err(error) => {
                     troubles.insert(error.to_string());
                 }

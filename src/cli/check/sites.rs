@@ -84,10 +84,11 @@ pub async fn sites(
         found.workloads += 1;
         let namespace = &workload.id.namespace;
         if !facts.contains_key(namespace) {
-            let gathered = cluster.site_facts(namespace, Age::Recent).await.unwrap_or_else(|error| {
+            let gathered = cluster.site_facts_in_part(namespace, Age::Recent).await.unwrap_or_else(|error| {
                 found.troubles.insert(error.to_string());
                 Arc::default()
             });
+            found.troubles.extend(gathered.unread().iter().map(ToString::to_string));
             facts.insert(namespace.clone(), gathered);
         }
         let Some(facts) = facts.get(namespace) else { continue };
@@ -139,7 +140,7 @@ impl Found {
 fn served(found: &Found, in_account: usize, account: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         found.troubles.iter().map(|trouble| HOST_SERVED.warning(format!("not all was looked at: {trouble}"))).collect();
-    if found.hosts > 0 && found.matched.is_empty() && found.skipped.is_empty() {
+    if found.hosts > 0 && found.matched.is_empty() && found.skipped.is_empty() && found.troubles.is_empty() {
         let reason = format!(
             "none of {} hosts is served by one of the {in_account} distributions of {account}: nothing would be purged",
             found.hosts

@@ -147,6 +147,11 @@ pub trait ClusterView: Send + Sync {
     async fn publishes_unready(&self, workload: &Workload) -> Result<bool, PortError>;
     /// Reads what may route to the workloads of one namespace, and what others take of it. Omissions are listed in it.
     async fn site_facts(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError>;
+    /// The same for a person, whose rights are not allclear's: a kind that may not be listed hides no other, and is named in
+    /// [`Gathered::unread`]. No decision rests on it.
+    async fn site_facts_in_part(&self, namespace: &str, age: Age) -> Result<Arc<Gathered>, PortError> {
+        self.site_facts(namespace, age).await
+    }
     /// Reads which hosts and paths the Ingresses and routes of all namespaces take. An error if any of it cannot be read: whose a
     /// host is can only be judged by all of them.
     async fn route_claims(&self) -> Result<Arc<Vec<RouteClaim>>, PortError>;

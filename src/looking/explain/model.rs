@@ -115,6 +115,9 @@ pub struct SiteSeen {
     pub load_balancers: Vec<String>,
     /// What looked like a host and is none.
     pub rejected: Vec<Rejected>,
+    /// Why some of what routes could not be read; hosts of it are not here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
 }
 
 /// What looked like a host and is none.

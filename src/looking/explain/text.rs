@@ -148,14 +148,15 @@ fn group_lines(group: &GroupSeen) -> Vec<String> {
 }
 
 fn host_lines(site: &SiteSeen) -> Vec<String> {
-    let SiteSeen { hosts, load_balancers, rejected } = site;
+    let SiteSeen { hosts, load_balancers, rejected, unread } = site;
     let mut lines: Vec<String> =
         hosts.iter().map(|(host, sources)| format!("{host}: {}", sources.join("; "))).collect();
     lines.extend(load_balancers.iter().map(|name| format!("{name}: load balancer of an Ingress without host")));
     lines.extend(rejected.iter().map(|rejected| format!("left out, {}: {}", rejected.place, rejected.why)));
-    if lines.is_empty() {
+    if lines.is_empty() && unread.is_empty() {
         lines.push("none: no Ingress, route or annotation leads to it".to_owned());
     }
+    lines.extend(unread.iter().map(|why| format!("missing: {why}")));
     lines
 }
 

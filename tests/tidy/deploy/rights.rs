@@ -5,7 +5,7 @@ pub type Rights = &'static [(&'static str, &'static str)];
 
 /// The rights that components, the overlay of the older group and a leaf give, each for itself, by the file of the role. The base names
 /// no Secrets; Secrets are named one by one.
-pub const MORE_RIGHTS: [(&str, &str, Rights); 13] = [
+pub const MORE_RIGHTS: [(&str, &str, Rights); 15] = [
     ("components/apps", "ClusterRole", &APPS),
     (
         "components/approvals-by-hand",
@@ -26,6 +26,16 @@ pub const MORE_RIGHTS: [(&str, &str, Rights); 13] = [
         ],
     ),
     (
+        "components/ledger-reader",
+        "Role",
+        &[
+            ("/configmaps", "get list"),
+            ("/pods", "list"),
+            ("apps/deployments", "list"),
+            ("coordination.k8s.io/leases/allclear-leader", "get"),
+        ],
+    ),
+    (
         "components/pipelines",
         "ClusterRole",
         &[
@@ -35,6 +45,7 @@ pub const MORE_RIGHTS: [(&str, &str, Rights); 13] = [
             ("allclear.dev/promotionfreezes", "get list watch"),
         ],
     ),
+    ("components/reader", "ClusterRole", &READER),
     (
         "components/repo",
         "ClusterRole",
@@ -79,3 +90,17 @@ pub const LEAF: [(&str, &str); 8] = {
     let deployments = ("apps/deployments", "get list watch");
     [daemonsets, deployments, statefulsets, applications, rollouts, releases, terraforms, kustomizations]
 };
+
+/// What people read beside the role `view`. No verb that writes, and nothing that `view` leaves out on purpose.
+pub const READER: [(&str, &str); 10] = [
+    ("allclear.dev/histories", "get list watch"),
+    ("allclear.dev/pipelines", "get list watch"),
+    ("allclear.dev/promotionfreezes", "get list watch"),
+    ("allclear.dev/repos", "get list watch"),
+    ("argoproj.io/rollouts", "get list watch"),
+    ("gateway.networking.k8s.io/gateways", "get list watch"),
+    ("gateway.networking.k8s.io/grpcroutes", "get list watch"),
+    ("gateway.networking.k8s.io/httproutes", "get list watch"),
+    ("gateway.networking.k8s.io/referencegrants", "get list watch"),
+    ("pipelines.weave.works/pipelines", "get list watch"),
+];

@@ -6,6 +6,7 @@ use super::attachment::{by_name, compared};
 use super::bounds::{Bulky, NAMESPACE_NAMES_MAX, OBJECT_NAMES_MAX, OTHERS_NAMES_MAX};
 use super::names::Names;
 use super::{IngressFact, REJECTED_MAX, Site, SiteFacts, annotation, site};
+use kernel::answer::PortError;
 use kernel::names::host::Host;
 use kinds::pods::PodLabels;
 
@@ -14,11 +15,12 @@ use kinds::pods::PodLabels;
 pub struct Gathered {
     facts: SiteFacts,
     left_out: Vec<(String, String)>,
+    unread: Vec<PortError>,
 }
 
 impl From<SiteFacts> for Gathered {
     fn from(facts: SiteFacts) -> Self {
-        Self { facts, left_out: Vec::new() }
+        Self { facts, ..Self::default() }
     }
 }
 
@@ -92,7 +94,19 @@ impl Gathered {
             }
             fits
         });
-        Self { facts, left_out: notes }
+        Self { facts, left_out: notes, unread: Vec::new() }
+    }
+
+    /// The same without what whoever asked may not read. No purge may rest on it.
+    #[must_use]
+    pub fn without(self, unread: Vec<PortError>) -> Self {
+        Self { unread, ..self }
+    }
+
+    /// What could not be read for want of a right. Where there is any, a host that is not here may exist all the same.
+    #[must_use]
+    pub fn unread(&self) -> &[PortError] {
+        &self.unread
     }
 
     /// About how many names a search has to look at.
