@@ -23,6 +23,7 @@ mod edge;
 mod failure;
 mod group;
 mod hashed;
+mod history;
 mod looks;
 mod mutants;
 mod owed;

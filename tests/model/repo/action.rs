@@ -5,6 +5,7 @@ use objects::owned::{Effect as Own, Event as Life};
 use objects::repo::{Effect, Event};
 
 use super::concern::untold;
+use super::leaving::is_done_by_then;
 use super::world::{State, World};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub enum Fate {
     Forgotten,
     /// It counts as failed, and its pod still applies.
     Lingers,
+    /// It applied, and its outputs were not written.
+    Unwritten,
 }
 
 /// A worker, and what it has asked for.
@@ -77,8 +80,27 @@ pub enum Action {
     Resume,
     /// The status becomes that of a backup.
     Restore,
+    /// Another program takes the lock of the state.
+    Lock,
+    /// It gives it back.
+    GiveBack,
+    /// A person says yes to take a lock away.
+    Agree,
+    /// The forge refuses from now on, or does so no more.
+    Refuse,
+    /// A person deletes the Repo.
+    Remove,
+    /// A person says that nothing is to be destroyed.
+    Keep,
+    /// Another Repo of this name is made.
+    Remake,
     Wait(usize),
     Crash(usize),
+}
+
+/// Whether it writes, and may arrive after the life that asked for it.
+pub fn is_write(effect: &Effect) -> bool {
+    matches!(effect, Effect::Object(Own::Store(..)) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..))
 }
 
 /// What is said of a call that was not answered.
@@ -97,9 +119,8 @@ pub fn failed(effect: &Effect) -> Option<Event> {
         Effect::Remove(name, _) => Event::RemoveFailed(name.clone(), why),
         Effect::Hold(_) => Event::HoldFailed(why),
         Effect::Object(Own::Tell(notice)) => Event::Object(Life::TellFailed(notice.id.clone(), why)),
-        Effect::WatchJobs(_) | Effect::Ask(_) | Effect::SeeNeeds(_) | Effect::Report(_) | Effect::Object(Own::End) => {
-            return None;
-        }
+        Effect::Report(saying) => Event::Reported(saying.clone(), Err(untold())),
+        Effect::WatchJobs(_) | Effect::Ask(_) | Effect::SeeNeeds(_) | Effect::Object(Own::End) => return None,
     })
 }
 
@@ -112,15 +133,13 @@ impl State {
         for worker in each().filter(|_| left.lost > 0) {
             for (call, effect) in self.workers[worker].calls.iter().enumerate() {
                 actions.push(Action::Answer((worker, call), Answer::Fails));
-                if matches!(
-                    effect,
-                    Effect::Object(Own::Store(..)) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..)
-                ) {
+                if is_write(effect) || is_done_by_then(effect) {
                     actions.push(Action::Answer((worker, call), Answer::Lost));
                 }
             }
         }
-        actions.extend(each().filter(|_| left.crashes > 0).map(Action::Crash));
+        let is_there = !self.object.leaving.gone;
+        actions.extend(each().filter(|_| left.crashes > 0 && is_there).map(Action::Crash));
         actions.extend((0..self.late.len()).map(Action::Late));
         for (index, truth) in self.jobs.iter().enumerate() {
             let fates = [
@@ -128,11 +147,12 @@ impl State {
                 (left.broken, Fate::Broken),
                 (left.forgotten, Fate::Forgotten),
                 (left.lingers, Fate::Lingers),
+                (left.unwritten, Fate::Unwritten),
             ];
             actions.extend((left.orphaned > 0 && truth.runs() && !truth.gone).then_some(Action::Orphan(index)));
             actions.extend((left.stuck > 0 && truth.is_fetching()).then_some(Action::Stick(index)));
             actions.extend((left.freed > 0 && truth.stuck && truth.alive).then_some(Action::Free(index)));
-            let can = |fate: Fate| truth.runs() && (fate == Fate::Before || truth.is_apply());
+            let can = |fate: Fate| truth.runs() && (fate == Fate::Before || truth.is_change());
             actions.extend(
                 fates.into_iter().filter(|(left, fate)| *left > 0 && can(*fate)).map(|it| Action::End(index, it.1)),
             );
@@ -148,8 +168,18 @@ impl State {
         actions.extend((left.yes > 0 && self.question().is_some()).then_some(Action::Yes));
         actions.extend((left.reruns > 0 && self.ticket_again().is_some()).then_some(Action::Again));
         actions.extend((0..self.past.answered.len()).filter(|_| left.replays > 0).map(Action::Replay));
+        actions.extend((left.locks > 0 && !self.lock.is_held()).then_some(Action::Lock));
+        actions.extend((left.gives > 0 && self.lock.is_held()).then_some(Action::GiveBack));
+        actions.extend((left.agrees > 0 && self.ticket_of_lock().is_some()).then_some(Action::Agree));
+        actions.extend((left.refusals > 0).then_some(Action::Refuse));
+        let leaving = &self.object.leaving;
+        actions.extend((left.removals > 0 && !leaving.deleting).then_some(Action::Remove));
+        actions.extend((left.keeps > 0 && leaving.deleting && is_there).then_some(Action::Keep));
+        // What was asked of the earlier object was answered by then.
+        let is_quiet = self.workers.iter().all(|worker| worker.calls.is_empty());
+        actions.extend((left.remakes > 0 && leaving.gone && is_quiet).then_some(Action::Remake));
         let is_backed = self.past.backup.as_ref().is_some_and(|backup| *backup != self.object.status);
-        actions.extend((left.restores > 0 && is_backed).then_some(Action::Restore));
+        actions.extend((left.restores > 0 && is_backed && is_there).then_some(Action::Restore));
     }
 
     /// What happens by itself, sooner or later.
@@ -211,6 +241,22 @@ pub struct Faults {
     pub rewatches: u8,
     /// A person stops the Repo, and may let it go on.
     pub stops: u8,
+    /// Another program takes the lock of the state.
+    pub locks: u8,
+    /// It gives it back.
+    pub gives: u8,
+    /// A person says yes to take a lock away.
+    pub agrees: u8,
+    /// The forge begins to refuse, or to answer.
+    pub refusals: u8,
+    /// A person deletes the Repo.
+    pub removals: u8,
+    /// A person says that nothing is to be destroyed.
+    pub keeps: u8,
+    /// Another Repo of this name is made.
+    pub remakes: u8,
+    /// It is applied, and its outputs are not written.
+    pub unwritten: u8,
     /// Times that something waits until it is due.
     pub waits: u8,
 }
@@ -223,6 +269,7 @@ impl Faults {
             Fate::Broken => self.broken -= 1,
             Fate::Forgotten => self.forgotten -= 1,
             Fate::Lingers => self.lingers -= 1,
+            Fate::Unwritten => self.unwritten -= 1,
         }
     }
 }

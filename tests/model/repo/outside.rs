@@ -3,16 +3,14 @@
 use kernel::id::{RepoId, RunSeq};
 use kernel::machine::Timestamp;
 use objects::asked::{Answer, Ask, Opening};
-use objects::owned::{Effect as Own, Event as Life};
+use objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use objects::ports::repo::{Found, Made, Start};
-use objects::repo::job::{self, End, Job, Order, PLAN_DIFFERS, Place, Pod, Pods, Step, StepKind, StepState};
-use objects::repo::plan::{Message, Planned};
-use objects::repo::spec::{Approving, OnDrift};
+use objects::repo::job::{self, Job, Order, Place, Pod, Pods, Step, StepKind, StepState};
+use objects::repo::spec::Approving;
 use objects::repo::status::{Action, Attempt};
 use objects::repo::{Effect, Event};
 
-use super::action::Fate;
-use super::world::{Mutant, State, World, image, revision};
+use super::world::{Mutant, State, World, revision};
 
 /// A Job as it really is, or was.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,10 +23,12 @@ pub struct Truth {
     /// Its pod was left when it was deleted.
     pub orphaned: bool,
     pub steps: Vec<Step>,
-    fingerprint: Option<String>,
+    pub fingerprint: Option<String>,
+    /// The lock that it takes away first.
+    pub unlock: Option<String>,
     /// It is not the Repo's.
     pub foreign: bool,
-    image: String,
+    pub image: String,
 }
 
 impl Truth {
@@ -62,6 +62,7 @@ impl Truth {
             orphaned: false,
             steps: Vec::new(),
             fingerprint: None,
+            unlock: None,
             foreign: false,
             image,
         }
@@ -108,11 +109,7 @@ impl Truth {
         self.image == image
     }
 
-    pub fn is_apply(&self) -> bool {
-        self.job.attempt.action == Action::Apply
-    }
-
-    fn changed(&mut self) {
+    pub fn changed(&mut self) {
         let version: u32 = self.job.version.parse().unwrap();
         self.job.version = (version + 1).to_string();
     }
@@ -147,7 +144,7 @@ impl Sight {
     }
 }
 
-fn step(kind: StepKind, code: i32, said: &str) -> Step {
+pub fn step(kind: StepKind, code: i32, said: &str) -> Step {
     Step { kind, state: StepState::Ended(code, String::new(), said.to_owned()) }
 }
 
@@ -155,11 +152,16 @@ impl State {
     /// Does what is asked, and says how that went. `by`: whose answer shows it what it did.
     pub fn perform(&mut self, world: &World, effect: &Effect, by: Option<usize>) -> Option<Event> {
         Some(match effect {
+            Effect::Object(Own::Store(..)) if self.object.leaving.gone => {
+                Event::Object(Life::StoreFailed("it does not exist any more".to_owned()))
+            }
             Effect::Object(Own::Store(status, over)) => {
                 if *over != self.object.version.to_string() && world.mutant != Mutant::NoCompareAndSet {
                     return Some(Event::Object(Life::Conflicted(Box::new(world.object(&self.object)))));
                 }
                 self.judge_needless(world, status);
+                self.judge_outputs(world, status);
+                self.lock.judge_asked(status);
                 let before = self.owing(world);
                 self.past.judge_stored(self.now, &before, status, &self.jobs);
                 self.object.status = status.as_ref().clone();
@@ -167,7 +169,7 @@ impl State {
                 self.object.writer = by;
                 Event::Object(Life::Stored { version: self.object.version.to_string(), whole: true })
             }
-            Effect::Object(Own::Look) => Event::Object(Life::Looked(Some(Box::new(world.object(&self.object))))),
+            Effect::Object(Own::Look) => Event::Object(self.sight(world)),
             Effect::Resolve(_) => Event::Resolved(Found { revision: self.wanted(world), name: "main".to_owned() }),
             Effect::Compare(question) => world.compare(question),
             Effect::WatchJobs(wanted) => {
@@ -196,8 +198,12 @@ impl State {
                 }
                 Event::Removed(name.clone())
             }
-            // Nothing here asks on deletion.
-            Effect::Hold(_) => Event::Held,
+            Effect::Hold(held) => {
+                let uid = by.map(|worker| self.workers[worker].machine.object().uid.clone());
+                let uid = uid.unwrap_or_else(|| self.object.leaving.uid());
+                self.hold(world, &uid, *held)
+            }
+            Effect::Report(saying) => self.hear(saying),
             Effect::Object(Own::Tell(notice)) => {
                 self.past.told(notice);
                 Event::Object(Life::Told(notice.id.clone()))
@@ -207,9 +213,7 @@ impl State {
                 let words = "the window is shut".to_owned();
                 Event::Answered(Answer::CalendarRead(*topic, Opening { open: self.open, changes_after: None, words }))
             }
-            Effect::Ask(Ask::Verdict(..)) | Effect::SeeNeeds(_) | Effect::Report(_) | Effect::Object(Own::End) => {
-                return None;
-            }
+            Effect::Ask(Ask::Verdict(..)) | Effect::SeeNeeds(_) | Effect::Object(Own::End) => return None,
         })
     }
 
@@ -270,7 +274,10 @@ impl State {
         };
         let fingerprint = order.fingerprint.clone().filter(|_| world.mutant != Mutant::NoFingerprint);
         let image = order.runner.image.clone();
-        self.jobs.push(Truth { fingerprint, ..Truth::new(job, image) });
+        let unlock = order.unlock.as_ref().map(|id| id.as_str().to_owned());
+        // Of an owner that has gone, Kubernetes removes it.
+        let gone = self.object.leaving.gone || self.object.leaving.uid() != order.uid;
+        self.jobs.push(Truth { fingerprint, unlock, gone, ..Truth::new(job, image) });
         self.jobs.len() - 1
     }
 
@@ -308,7 +315,9 @@ impl State {
         let truth = &mut self.jobs[index];
         truth.changed();
         (truth.job.withdrawn, truth.job.suspended) = (true, true);
-        truth.job.pods = Pods { terminating: 1, ..Pods::default() };
+        // One that was never started makes no pod, and its controller says so.
+        let (terminating, at_rest) = if truth.job.marked { (1, false) } else { (0, true) };
+        truth.job.pods = Pods { terminating, at_rest, ..Pods::default() };
         let job = truth.job.clone();
         self.publish(world, index, by);
         Event::WithdrawAnswered(seen.name.clone(), Start::Done(Box::new(job)))
@@ -328,7 +337,7 @@ impl State {
     }
 
     /// Every watch is about to show the pod of this Job, or that it is gone.
-    fn publish_pod(&mut self, world: &World, index: usize) {
+    pub fn publish_pod(&mut self, world: &World, index: usize) {
         if !world.shows_pods() {
             return;
         }
@@ -358,107 +367,17 @@ impl State {
         }
     }
 
-    /// A Job that runs ends.
-    pub fn end(&mut self, world: &World, index: usize, fate: Fate) {
-        let (seq, fingerprint) = (self.jobs[index].job.attempt.seq, self.fingerprint());
-        let is_look = self.jobs[index].job.attempt.action == Action::Drift;
-        let empty = is_look && !self.has_drifted();
-        let planned = Planned { fingerprint: fingerprint.clone(), counts: None, empty };
-        if is_look && !empty && fate == Fate::Works {
-            let job = self.jobs[index].job.clone();
-            self.past.differ(&job, world.terms.drift == Some(OnDrift::Apply));
-        }
-        let apply_waits = Step { kind: StepKind::Apply, state: StepState::Waiting };
-        let failed = End::Failed("PodFailurePolicy".to_owned(), String::new());
-        let is_apply = self.jobs[index].is_apply();
-        let approved = self.jobs[index].fingerprint.clone();
-        let differs = is_apply && approved.is_some_and(|approved| approved != fingerprint);
-        let begins = is_apply && !differs && fate != Fate::Before;
-        if begins {
-            let job = self.jobs[index].job.clone();
-            self.past.judge_applied(&job, &fingerprint, world.approval);
-        }
-        let (end, steps) = match fate {
-            Fate::Before => (failed, vec![step(StepKind::Source, 1, ""), apply_waits]),
-            Fate::Works | Fate::Broken | Fate::Forgotten | Fate::Lingers if differs => {
-                let said = Message::Differs(planned).to_json().unwrap();
-                (failed, vec![step(StepKind::Verify, PLAN_DIFFERS, &said), apply_waits])
-            }
-            Fate::Works if is_apply => (End::Complete, vec![step(StepKind::Apply, 0, "")]),
-            Fate::Works => {
-                let said = Message::Planned(planned).to_json().unwrap();
-                (End::Complete, vec![step(StepKind::Report, 0, &said)])
-            }
-            Fate::Broken => (failed, vec![step(StepKind::Apply, 1, "")]),
-            Fate::Forgotten => (failed, Vec::new()),
-            Fate::Lingers => (failed, vec![Step { kind: StepKind::Apply, state: StepState::Running }]),
-        };
-        if begins && end == End::Complete {
-            self.past.applied = Some(self.jobs[index].job.revision.clone());
-            self.past.owed = self.jobs[index].image != image(self.object.edition);
-            self.fixed = if world.terms.drift.is_some() { self.drift } else { 0 };
-        } else if begins {
-            self.past.fail(seq, world.terms.retries);
-        }
-        let truth = &mut self.jobs[index];
-        truth.changed();
-        truth.alive = fate == Fate::Lingers && begins;
-        if truth.orphaned {
-            (truth.alive, truth.steps) = (false, Vec::new());
-            return self.publish_pod(world, index);
-        }
-        let pods = Pods { ended: u32::from(!truth.alive), ..Pods::default() };
-        (truth.job.end, truth.job.pods, truth.steps) = (Some(end), pods, steps);
-        self.publish(world, index, None);
-        self.publish_pod(world, index);
-    }
-
-    /// What a plan would change by now.
-    fn fingerprint(&self) -> String {
-        // What drifts twice is as it was.
-        if self.drift.is_multiple_of(2) { "1".repeat(64) } else { "2".repeat(64) }
-    }
-
-    /// The pod of a Job that was told to end has ended.
-    pub fn end_pod(&mut self, world: &World, index: usize) {
-        let truth = &mut self.jobs[index];
-        truth.alive = false;
-        let (gone, withdrawn) = (truth.gone, std::mem::take(&mut truth.job.withdrawn));
-        for step in truth.steps.iter_mut().filter(|step| step.state == StepState::Running) {
-            step.state = StepState::Ended(143, String::new(), String::new());
-        }
-        if !truth.stuck && !truth.steps.is_empty() && !withdrawn {
-            truth.steps = vec![step(StepKind::Apply, 143, "")];
-        }
-        if world.mutant == Mutant::EndUnseen {
-            truth.steps =
-                vec![step(StepKind::Source, 0, ""), Step { kind: StepKind::Apply, state: StepState::Waiting }];
-        }
-        // Its kubelet says how it ended, and then it goes.
-        truth.gone = false;
-        self.publish_pod(world, index);
-        let truth = &mut self.jobs[index];
-        (truth.gone, truth.job.withdrawn) = (gone, withdrawn);
-        if gone || withdrawn {
-            self.publish_pod(world, index);
-        }
-        let truth = &mut self.jobs[index];
-        if !truth.gone && truth.job.end.is_none() {
-            truth.job.pods = Pods { ended: 1, at_rest: true, ..Pods::default() };
-            truth.changed();
-            self.publish(world, index, None);
-        }
-    }
-
     /// A person deletes a Job.
     pub fn delete(&mut self, world: &World, index: usize) {
         let truth = &mut self.jobs[index];
         truth.gone = true;
-        let is_look = truth.job.attempt.action == Action::Drift;
-        if truth.job.marked && truth.job.end.is_none() && !truth.stuck && !is_look {
-            let seq = truth.job.attempt.seq;
+        // Such a plan is made again by itself.
+        let is_free = matches!(truth.job.attempt.action, Action::Drift | Action::DestroyPlan);
+        let (seq, revision) = (truth.job.attempt.seq, truth.job.revision.clone());
+        if truth.job.marked && truth.job.end.is_none() && !truth.stuck && !is_free {
             self.past.hold(seq);
         }
+        self.note_end(world, &revision, false);
         self.publish(world, index, None);
     }
 

@@ -12,7 +12,6 @@ use objects::repo::spec::Approving;
 use objects::repo::status::{Action, Attempt, Phase, Question, Run, Status};
 
 use super::outside::Truth;
-use super::person::UID;
 use super::world::{EVERY, image};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -63,6 +62,22 @@ pub struct Past {
     had: BTreeSet<NoticeId>,
     failed: BTreeSet<(RunSeq, u32)>,
     asked: BTreeSet<String>,
+    /// Runs of which it was told that they are only planned.
+    planned: BTreeSet<RunSeq>,
+    /// Runs whose newest plan had nothing in it, and is to be applied all the same.
+    idle: BTreeSet<RunSeq>,
+    /// A worker acted on a Job that its object did not want, as it knew that.
+    pub unwanted: bool,
+    /// Something was applied, and not destroyed since.
+    pub standing: bool,
+    /// It was destroyed.
+    pub razed: bool,
+    /// A Repo that asks was let go without an answer, and something of it was left.
+    pub abandoned: bool,
+    /// The commit whose outputs the Secret has.
+    pub written: Option<CommitId>,
+    /// It was said that a commit is applied, and the Secret lacked its outputs.
+    pub unwritten: bool,
     /// The status after the first run, as a backup has it.
     pub backup: Option<Status>,
 }
@@ -93,6 +108,7 @@ impl Past {
     pub fn judge_stored(&mut self, now: Timestamp, before: &Status, after: &Status, jobs: &[Truth]) {
         self.promise(Promise::RunSeqsRise, before.seq <= after.seq);
         self.judge_look(before, after, jobs);
+        self.judge_destroy(before, after, jobs);
         let Some(run) = &after.run else {
             return self.promise(Promise::RunsInOrder, before.run.is_none());
         };
@@ -118,15 +134,29 @@ impl Past {
         if newly(Phase::Succeeded) && self.backup.is_none() {
             self.backup = Some(after.clone());
         }
+        self.note_job(run);
+    }
+
+    /// The status holds the Job of this run.
+    pub fn note_job(&mut self, run: &Run) {
         if let Some(job) = run.job.as_ref().filter(|_| matches!(run.phase, Phase::Starting | Phase::Started)) {
             self.stored_names.insert(job.name.clone());
             self.stored_uids.extend(job.uid.clone());
         }
     }
 
+    /// A newer plan takes the place of what a person said yes to.
+    pub fn void(&mut self) {
+        self.yes = None;
+    }
+
     /// The commits that the new run takes the place of are named.
     fn judge_begun(&mut self, now: Timestamp, before: &Status, run: &Run) {
-        let applied = before.run.as_ref().filter(|was| was.phase == Phase::Succeeded && was.revision == run.revision);
+        let is_over = |was: &Run| {
+            let is_only_planned = was.phase == Phase::Planned && was.ended_ms.is_some();
+            was.phase == Phase::Succeeded || is_only_planned && was.terms.settings == run.terms.settings
+        };
+        let applied = before.run.as_ref().filter(|was| is_over(was) && was.revision == run.revision);
         // Between two that do not follow each other there was another commit.
         let is_next = |was: &&Run| was.attempt.seq.next() == run.attempt.seq;
         if let Some(was) = applied.filter(is_next).filter(|was| was.terms.work == run.terms.work) {
@@ -137,7 +167,8 @@ impl Past {
                 self.yes = Some((run.attempt.seq, run.revision.to_string()));
             }
         }
-        let unstarted = |run: &&Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
+        let is_open = |run: &Run| matches!(run.phase, Phase::Waiting | Phase::Starting | Phase::Planned);
+        let unstarted = |run: &&Run| is_open(run) && run.ended_ms.is_none();
         let left = before.run.as_ref().filter(unstarted).map(|left| left.revision.clone());
         let next = before.next.iter().flat_map(|next| next.skipped.iter().chain([&next.revision])).cloned();
         let named = |one: CommitId| one == run.revision || run.skipped.contains(&one);
@@ -184,7 +215,7 @@ impl Past {
     }
 
     /// An end is written only of what has ended.
-    fn judge_ended(&mut self, was: &Run, jobs: &[Truth]) {
+    pub fn judge_ended(&mut self, was: &Run, jobs: &[Truth]) {
         let uid = was.job.as_ref().and_then(|job| job.uid.clone()).unwrap_or_default();
         let truth = jobs.iter().find(|truth| truth.job.uid == uid);
         self.promise(Promise::OneAtATime, truth.is_none_or(|truth| !truth.goes_on()));
@@ -209,17 +240,21 @@ impl Past {
         self.promise(Promise::OneAtATime, !other);
         let Attempt { seq, action, .. } = job.attempt;
         self.promise(Promise::LeftAlone, !self.held.contains(&seq));
-        if action != Action::Apply || approval == Approving::Auto {
+        let is_destroy = action == Action::Destroy;
+        let is_free = action == Action::Apply && (approval == Approving::Auto || self.idle.contains(&seq));
+        if is_free || !matches!(action, Action::Apply | Action::Destroy) {
             return;
         }
         let of_run = self.yes.as_ref().filter(|(known, _)| *known == seq);
-        let commit = approval == Approving::Plan || of_run.is_some_and(|(_, what)| *what == job.revision.as_str());
+        let commit =
+            is_destroy || approval == Approving::Plan || of_run.is_some_and(|(_, what)| *what == job.revision.as_str());
         self.promise(Promise::AppliedAsPlanned, of_run.is_some() && commit);
     }
 
     /// The user's `apply` begins, of a plan that would change this.
-    pub fn judge_applied(&mut self, job: &Job, fingerprint: &str, approval: Approving) {
-        if approval == Approving::Plan {
+    pub fn judge_applied(&mut self, job: &Job, fingerprint: &str, empty: bool, approval: Approving) {
+        let is_idle = empty && self.idle.contains(&job.attempt.seq);
+        if job.attempt.action == Action::Destroy || approval == Approving::Plan && !is_idle {
             let kept = self.yes == Some((job.attempt.seq, fingerprint.to_owned()));
             self.promise(Promise::AppliedAsPlanned, kept);
         }
@@ -239,7 +274,9 @@ impl Past {
     /// A Job is started: it is the Repo's own, and runs what a person was asked about.
     pub fn judge_runner(&mut self, job: &Job, runs: &str, foreign: bool, approval: Approving) {
         self.promise(Promise::LeftAlone, !foreign);
-        if job.attempt.action == Action::Apply && approval != Approving::Auto {
+        let is_asked =
+            job.attempt.action == Action::Destroy || job.attempt.action == Action::Apply && approval != Approving::Auto;
+        if is_asked && !self.idle.contains(&job.attempt.seq) {
             self.promise(Promise::AppliedAsPlanned, runs == image(self.edition));
         }
     }
@@ -270,11 +307,11 @@ impl Past {
     }
 
     /// A person says yes, with this ticket.
-    pub fn said(&mut self, status: &Status, ticket: &str, edition: u8) {
+    pub fn said(&mut self, uid: &str, status: &Status, ticket: &str, edition: u8) {
         let Some(run) = &status.run else { return };
         let seq = run.attempt.seq;
         // Said once more it is the same wish: it was counted, and its run has begun or will.
-        if again(UID, run, status.head.as_ref()).is_some_and(|of_run| of_run == ticket) {
+        if again(uid, run, status.head.as_ref()).is_some_and(|of_run| of_run == ticket) {
             self.edition = edition;
             self.wanted.insert(seq);
             return;
@@ -284,13 +321,48 @@ impl Past {
         match waiting.question {
             Question::Plan => self.yes = Some((seq, fingerprint(run))),
             Question::Revision => self.yes = Some((seq, run.revision.to_string())),
-            Question::Again => {
-                self.held.remove(&seq);
-                self.failures.remove(&seq);
-                self.yes = Some((seq, run.revision.to_string()));
+            Question::Again => self.once_more(seq, &run.revision),
+            Question::Destroy => self.yes = status.destroy.as_ref().map(|run| (run.attempt.seq, fingerprint(run))),
+            Question::DestroyAgain => {
+                if let Some(run) = &status.destroy {
+                    self.held.remove(&run.attempt.seq);
+                }
             }
-            Question::Destroy | Question::DestroyAgain => {}
         }
+    }
+
+    /// A person wants a run that failed to be run again.
+    pub fn once_more(&mut self, seq: RunSeq, revision: &CommitId) {
+        self.held.remove(&seq);
+        self.failures.remove(&seq);
+        self.yes = Some((seq, revision.to_string()));
+    }
+
+    /// A plan has ended, with something in it or, where it is to be applied all the same, nothing.
+    pub fn plan(&mut self, seq: RunSeq, is_idle: bool) {
+        if is_idle {
+            self.idle.insert(seq);
+        } else {
+            self.idle.remove(&seq);
+        }
+    }
+
+    /// Whether a question with this ticket was told.
+    pub fn was_asked(&self, ticket: &str) -> bool {
+        self.asked.contains(ticket)
+    }
+
+    /// Whether it was told that this run is only planned.
+    pub fn was_planned(&self, seq: RunSeq) -> bool {
+        self.planned.contains(&seq)
+    }
+
+    /// Another object of this name begins: nothing of the earlier one counts.
+    pub fn reborn(&mut self) {
+        // Names and UIDs of Jobs are of one object each.
+        let Self { broken, answered, names, stored_names, stored_uids, ended, marked, had, .. } = std::mem::take(self);
+        let of_names = Self { names, stored_names, stored_uids, ended, marked, ..Self::default() };
+        *self = Self { broken, answered, had, ..of_names };
     }
 
     pub fn told(&mut self, notice: &Notice) {
@@ -303,6 +375,7 @@ impl Past {
                 self.invented |= run.job.as_ref().is_none_or(|job| !self.differed.contains(job));
                 self.drift_told.insert(RunSeq(notice.seq.0));
             }
+            Kind::RunPlanned => drop(self.planned.insert(RunSeq(notice.seq.0))),
             Kind::RunWaiting => self.asked.extend(run.ticket.clone()),
             _ => {}
         }
@@ -310,12 +383,12 @@ impl Past {
 
     /// Whether the question that is open was told.
     pub fn is_told(&self, status: &Status) -> bool {
-        let (Some(run), Some(waiting)) = (&status.run, &status.waiting) else { return false };
+        let Some(waiting) = &status.waiting else { return false };
+        let has_failed = |run: &Run| self.failed.contains(&(run.attempt.seq, run.attempt.number));
         match waiting.question {
-            Question::Again => self.failed.contains(&(run.attempt.seq, run.attempt.number)),
-            Question::Plan | Question::Revision | Question::Destroy | Question::DestroyAgain => {
-                self.asked.contains(&waiting.ticket)
-            }
+            Question::Again => status.run.as_ref().is_some_and(has_failed),
+            Question::DestroyAgain => status.destroy.as_ref().is_some_and(has_failed),
+            Question::Plan | Question::Revision | Question::Destroy => self.asked.contains(&waiting.ticket),
         }
     }
 

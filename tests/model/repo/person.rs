@@ -3,14 +3,11 @@
 use objects::repo::again;
 
 use super::action::Action;
-use super::world::State;
-
-/// The UID of the Repo.
-pub const UID: &str = "uid";
+use super::world::{State, World};
 
 impl State {
     /// Somebody touches the object, or what a plan would change.
-    pub fn touch(&mut self, action: Action) {
+    pub fn touch(&mut self, world: &World, action: Action) {
         match action {
             Action::Drift => {
                 self.left.drifts -= 1;
@@ -64,6 +61,36 @@ impl State {
                 self.past.restored(&self.jobs);
                 self.edited();
             }
+            Action::Lock => {
+                self.left.locks -= 1;
+                self.lock.take();
+            }
+            Action::GiveBack => {
+                self.left.gives -= 1;
+                self.lock.give_back();
+            }
+            Action::Agree => {
+                self.left.agrees -= 1;
+                let ticket = self.ticket_of_lock().unwrap().to_owned();
+                self.past.answered.push(ticket.clone());
+                self.say(ticket);
+            }
+            Action::Refuse => {
+                self.left.refusals -= 1;
+                self.forge.refuses = !self.forge.refuses;
+            }
+            Action::Remove => {
+                self.left.removals -= 1;
+                self.remove(world);
+            }
+            Action::Keep => {
+                self.left.keeps -= 1;
+                self.keep();
+            }
+            Action::Remake => {
+                self.left.remakes -= 1;
+                self.remake();
+            }
             _ => {}
         }
     }
@@ -71,11 +98,13 @@ impl State {
     /// What a person says to have the applied commit run once more.
     pub fn ticket_again(&self) -> Option<String> {
         let status = &self.object.status;
-        again(UID, status.run.as_ref()?, status.head.as_ref())
+        again(&self.object.leaving.uid(), status.run.as_ref()?, status.head.as_ref())
     }
 
     fn say(&mut self, ticket: String) {
-        self.past.said(&self.object.status, &ticket, self.object.edition);
+        let uid = self.object.leaving.uid();
+        self.past.said(&uid, &self.object.status, &ticket, self.object.edition);
+        self.agree_to_unlock(&ticket);
         self.object.answers.approve = Some(ticket);
         self.edited();
     }

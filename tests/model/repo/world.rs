@@ -12,16 +12,15 @@ use objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use objects::repo::spec::{
     Approving, DriftLooks, Gates, Keep, Object, OnDrift, Preset, Retry, Runner, Source, Spec, Wanted,
 };
-use objects::repo::status::{Condition, ConditionKind, Phase, Status};
+use objects::repo::status::{Phase, Status};
 use objects::repo::{Effect, Event, Repo};
 
-use super::action::{Action, Answer, Faults, failed};
+use super::action::{Action, Answer, Faults, failed, is_write};
+use super::forge::Forge;
+use super::leaving::{Leaving, is_done_by_then, is_end, is_unwanted};
+use super::lock::Locks;
 use super::outside::{Sight, Truth, is_ahead};
 use super::past::Past;
-use super::person::UID;
-
-/// Steps in which everything comes to rest.
-const STEPS: usize = 300;
 
 #[derive(Clone)]
 pub struct World {
@@ -56,6 +55,16 @@ pub struct Terms {
     pub blind: bool,
     /// What was applied is planned again at times, and this follows where something has drifted.
     pub drift: Option<OnDrift>,
+    /// From the first edit on, nothing may be applied.
+    pub forbids: bool,
+    /// Who takes a lock away reports that, and does nothing.
+    pub deaf: bool,
+    /// An apply writes its outputs to a Secret.
+    pub outputs: bool,
+    /// Runs are reported to a forge.
+    pub reports: bool,
+    /// A Repo that is deleted asks whether what it applied is destroyed.
+    pub asks: bool,
 }
 
 /// A way to break the protocol around the machine.
@@ -95,6 +104,7 @@ pub struct Stored {
     /// Which list of paths is watched.
     pub watches: u8,
     pub stopped: bool,
+    pub leaving: Leaving,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -130,6 +140,8 @@ pub struct State {
     pub workers: Vec<Worker>,
     /// What an ended life had asked of the API server.
     pub late: Vec<Effect>,
+    pub lock: Locks,
+    pub forge: Forge,
     pub past: Past,
 }
 
@@ -152,8 +164,14 @@ impl World {
         Spec {
             source: Source { wanted: Wanted::Head, watched: self.watched(stored.watches), ..Source::default() },
             interval: self.terms.drift.map_or(Duration::from_mins(1), |_| Duration::from_hours(24)),
-            approval: self.approval,
-            runner: Runner { preset: Preset::Command, image: image(stored.edition), ..Runner::default() },
+            approval: self.approving(stored),
+            runner: Runner {
+                preset: Preset::Command,
+                image: image(stored.edition),
+                destroy: self.destroys(),
+                outputs: self.outputs(),
+                ..Runner::default()
+            },
             workspace: None,
             retry: Retry { limit: self.terms.retries, backoff: Duration::from_mins(1) },
             gates: Gates { windows, ..Gates::default() },
@@ -161,17 +179,22 @@ impl World {
             keep: Keep { succeeded: self.keep, failed: self.keep },
             stalled_after: Duration::from_hours(1),
             drift: self.terms.drift.map(|then| DriftLooks { every: EVERY, then }),
-            report: None,
+            report: self.reports(),
         }
+    }
+
+    /// What an apply needs by now.
+    pub const fn approving(&self, stored: &Stored) -> Approving {
+        if self.terms.forbids && stored.edition > 0 { Approving::Never } else { self.approval }
     }
 
     /// What pods go through is shown where that matters; elsewhere it is read when a Job has ended.
     pub fn shows_pods(&self) -> bool {
-        self.terms.left || self.faults.orphaned + self.faults.stuck > 0
+        self.terms.left || self.faults.orphaned + self.faults.stuck + self.faults.remakes > 0
     }
 
     pub fn object(&self, stored: &Stored) -> Object {
-        let mut answers = stored.answers.clone();
+        let mut answers = Answers { keep: stored.leaving.kept.clone(), ..stored.answers.clone() };
         let mut status = stored.status.clone();
         match self.mutant {
             // Whatever was answered counts for what is asked now.
@@ -187,14 +210,14 @@ impl World {
         }
         Object {
             id: RepoId::new("platform", "infra"),
-            uid: UID.to_owned(),
+            uid: stored.leaving.uid(),
             generation: 1,
             version: stored.version.to_string(),
             spec: Ok(self.spec(stored)),
             answers,
             status,
-            deleting: false,
-            finalizers: Finalizers::default(),
+            deleting: stored.leaving.deleting,
+            finalizers: Finalizers { ours: stored.leaving.held, cascading: false },
         }
     }
 }
@@ -202,7 +225,9 @@ impl World {
 impl State {
     pub fn new(world: &World) -> Self {
         let (status, answers) = (Status::default(), Answers::default());
-        let object = Stored { version: 1, writer: None, status, answers, edition: 0, watches: 0, stopped: false };
+        let leaving = Leaving::default();
+        let object =
+            Stored { version: 1, writer: None, status, answers, edition: 0, watches: 0, stopped: false, leaving };
         let mut state = Self {
             now: Timestamp::default(),
             waits: 0,
@@ -218,6 +243,8 @@ impl State {
             },
             workers: Vec::new(),
             late: Vec::new(),
+            lock: Locks::default(),
+            forge: Forge::default(),
             past: Past::default(),
         };
         for worker in 0..world.workers {
@@ -257,7 +284,8 @@ impl State {
             Action::See(worker) => {
                 self.workers[worker].seen = self.object.version;
                 let object = world.object(&self.object);
-                self.feed(world, worker, Event::Object(Life::Seen(Box::new(object))));
+                let sight = if self.object.leaving.gone { Life::Missed } else { Life::Seen(Box::new(object)) };
+                self.feed(world, worker, Event::Object(sight));
             }
             Action::SeeJob(worker) => {
                 let sight = self.workers[worker].queue.remove(0);
@@ -302,7 +330,14 @@ impl State {
             | Action::Rewatch
             | Action::Stop
             | Action::Resume
-            | Action::Restore => self.touch(action),
+            | Action::Restore
+            | Action::Lock
+            | Action::GiveBack
+            | Action::Agree
+            | Action::Refuse
+            | Action::Remove
+            | Action::Keep
+            | Action::Remake => self.touch(world, action),
             Action::Wait(worker) => {
                 self.waits += 1;
                 if let Some(at) = self.workers[worker].machine.next_deadline() {
@@ -317,15 +352,14 @@ impl State {
     /// A life ends, and the next one begins. What it had asked of others may still arrive.
     fn crash(&mut self, world: &World, worker: usize) {
         self.left.crashes -= 1;
+        let calls = self.workers[worker].calls.clone();
+        for effect in calls.iter().filter(|effect| is_done_by_then(effect)) {
+            let _ = self.perform(world, effect, Some(worker));
+        }
+        self.forget_report(world);
         let reborn = self.worker(world);
         let dead = std::mem::replace(&mut self.workers[worker], reborn);
-        let writes = |effect: &Effect| {
-            let is_write = matches!(
-                effect,
-                Effect::Object(Own::Store(..)) | Effect::Make(_) | Effect::Start(_) | Effect::Remove(..)
-            );
-            is_write || matches!(effect, Effect::Withdraw(_))
-        };
+        let writes = |effect: &Effect| is_write(effect) || matches!(effect, Effect::Withdraw(_));
         self.late.extend(dead.calls.into_iter().filter(writes));
         self.object.writer = None;
         self.wake(world, worker);
@@ -357,6 +391,7 @@ impl State {
                 Effect::Resolve(_) | Effect::Object(Own::Tell(_)) | Effect::WatchJobs(_) | Effect::Ask(_) => {
                     self.perform(world, &effect, Some(worker))
                 }
+                _ if is_end(&effect) => None,
                 Effect::Object(Own::Store(_, ref over)) if world.mutant == Mutant::ActsOnDraft => {
                     let version = over.clone();
                     self.workers[worker].calls.push(effect);
@@ -380,7 +415,8 @@ impl State {
         self.past.promise(Promise::RunInTheEnd, is_ahead(known.machine.next_deadline(), self.now));
         let is_stopped = known.machine.object().spec.as_ref().is_ok_and(|spec| spec.suspended.is_some());
         for effect in &effects {
-            self.past.rushed |= is_stopped && matches!(effect, Effect::Make(_));
+            self.past.rushed |= is_stopped && matches!(effect, Effect::Make(_) | Effect::Start(_));
+            self.past.unwanted |= is_unwanted(&known.machine, effect);
             self.past.broken.extend(known.machine.breaks(effect));
             // A write with an unknown outcome is repeated unchanged.
             if let Effect::Object(Own::Store(status, _)) = effect
@@ -407,6 +443,7 @@ impl State {
             Answer::Works => self.perform(world, &effect, Some(worker)),
             Answer::Lost => {
                 let _ = self.perform(world, &effect, None);
+                self.forget_report(world);
                 failed(&effect)
             }
             Answer::Fails => failed(&effect),
@@ -414,74 +451,5 @@ impl State {
         if let Some(event) = event {
             self.feed(world, worker, event);
         }
-    }
-
-    /// Whether the newest commit is applied, and the status says so; or a person has to act and was told.
-    fn is_done(&self, world: &World) -> bool {
-        let head = revision(world.head[self.head]);
-        let status = &self.object.status;
-        let is_held = |one: &Condition| one.kind == ConditionKind::Stalled && one.reason == "JobSuspended";
-        if status.conditions.iter().any(is_held) {
-            // A commit waits behind it, or it is the newest.
-            return self.jobs.iter().any(|truth| !truth.gone && truth.job.marked && truth.job.suspended);
-        }
-        let says = |reason: &str| status.conditions.iter().any(|one| one.reason == reason);
-        let is_held_up = (says("GateClosed") && !self.open)
-            || (says("Suspended") && self.object.stopped)
-            || (says("ErrResourceExists") && self.jobs.iter().any(|truth| truth.foreign && !truth.gone))
-            || self.is_stuck(world);
-        if is_held_up {
-            return true;
-        }
-        if !self.is_drift_known(world) {
-            return false;
-        }
-        if self.is_passed_over(world) {
-            return true;
-        }
-        let Some(run) = status.run.as_ref().filter(|run| run.revision == head) else { return false };
-        (run.phase == Phase::Succeeded && self.past.applied == Some(head)) || self.past.is_told(status)
-    }
-
-    /// Whether what is wanted cannot run, and a person was told that it takes long.
-    fn is_stuck(&self, world: &World) -> bool {
-        let told = self.object.status.late.is_some_and(|late| late.told);
-        let (head, image) = (revision(world.head[self.head]), image(self.object.edition));
-        let is_wanted = |truth: &Truth| truth.job.revision == head && truth.runs_image(&image);
-        told && self.jobs.iter().any(|truth| truth.stuck && !truth.gone && is_wanted(truth))
-    }
-
-    /// Whether the newest commit was applied, and nothing else is to come.
-    pub fn is_applied(&self, world: &World) -> bool {
-        let head = revision(world.head[self.head]);
-        self.head + 1 == world.head.len() && (self.past.applied == Some(head) || self.is_passed_over(world))
-    }
-
-    /// Whether, without further faults, the newest commit is applied, or a person was told what holds it.
-    pub fn settles(&self, world: &World) -> bool {
-        let mut steady = Vec::new();
-        self.steady(world, &mut steady);
-        if steady.iter().any(|action| !matches!(action, Action::Wait(_))) {
-            // The state after it is judged.
-            return true;
-        }
-        let patient = World { faults: Faults { waits: 1, ..Faults::default() }, ..world.clone() };
-        let mut end = self.clone();
-        for _ in 0..STEPS {
-            let mut steady = Vec::new();
-            end.waits = 0;
-            end.steady(&patient, &mut steady);
-            let is_quiet = steady.iter().all(|action| matches!(action, Action::Wait(_)));
-            if is_quiet && end.is_done(world) {
-                return end.past.broken.is_empty();
-            }
-            let earliest = |action: &&Action| match action {
-                Action::Wait(worker) => end.workers[*worker].machine.next_deadline(),
-                _ => None,
-            };
-            let Some(next) = steady.iter().min_by_key(earliest).copied() else { return false };
-            end.take(&patient, next);
-        }
-        false
     }
 }

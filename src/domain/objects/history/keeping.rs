@@ -19,7 +19,7 @@ use kernel::retry;
 pub const RARELY: Duration = Duration::from_hours(1);
 
 /// What is owed to the history of one object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Keeping {
     /// The UID of the object: another one has another history.
     of: String,

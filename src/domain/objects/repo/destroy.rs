@@ -136,7 +136,10 @@ impl Repo {
             Phase::Succeeded | Phase::Failed | Phase::Lost | Phase::Started => true,
             Phase::Waiting | Phase::Starting | Phase::Planned | Phase::Superseded => run.failing.applies > 0,
         };
-        if has_begun {
+        // After a yes a run that failed begins anew, and only the history says that it had begun before.
+        let has_failed =
+            |ended: &Ended| ended.seq == run.attempt.seq && matches!(ended.outcome, Phase::Failed | Phase::Lost);
+        if has_begun || draft.history.iter().any(has_failed) {
             return Some(of_run());
         }
         let of_others = |ended: &&Ended| ended.seq != run.attempt.seq && ended.outcome != Phase::Planned;
@@ -281,24 +284,6 @@ impl Repo {
     pub(super) fn is_destroy_unwanted(&self) -> bool {
         let Some(run) = &self.own.status.draft.destroy else { return true };
         self.is_kept() || self.own.spec().is_some_and(|spec| run.terms.settings != spec.destroy_settings())
-    }
-
-    /// A Job that was made and not started, of a Repo that is being deleted and does not want it any more: it is not started. Where a
-    /// start was sent, its outcome is found out first.
-    pub(super) fn leave_unstarted(&mut self, now: Timestamp, found: &Job, effects: &mut Vec<Effect>) -> Stand {
-        let is_decided = self.is_durable() && self.own.status.is_free(now);
-        let (_, present) = self.jobs.focus(&found.name);
-        if present.start.is_failing() && !present.start.is_asked() {
-            present.start.answered();
-            present.outdated = true;
-        }
-        if present.begin_look_afresh(now) {
-            effects.push(Effect::LookAtJob(found.name.clone()));
-        } else if is_decided && !present.outdated && !present.start.is_asked() {
-            self.taken_back(now, found, false);
-            return Stand::Ending;
-        }
-        Stand::Starting(None)
     }
 
     /// Takes the finalizer away, so that the object goes, and its Jobs with it. What is known is durable, and told if that can be.

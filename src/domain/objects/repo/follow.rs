@@ -39,8 +39,11 @@ impl Repo {
         if found.suspended && found.marked {
             return Stand::Held;
         }
-        if found.suspended && self.is_leaving() && self.is_destroy_unwanted() {
-            return self.leave_unstarted(now, &found, effects);
+        if found.suspended && self.is_forbidden() {
+            return if is_durable { self.withdraw(now, found, effects) } else { Stand::Starting(None) };
+        }
+        if let Some(why) = self.own.spec().and_then(|spec| spec.suspended.clone()).filter(|_| found.suspended) {
+            return Stand::Suspended(why);
         }
         if found.suspended {
             let (_, present) = self.jobs.focus(&name);
@@ -76,6 +79,16 @@ impl Repo {
             Some(_) | None => {}
         }
         Stand::Ending
+    }
+
+    /// Whether a Job that was made must not be started any more. A start that was sent may still arrive, so it is taken back like one
+    /// that was started: whichever write comes first voids the other.
+    fn is_forbidden(&self) -> bool {
+        if self.is_leaving() {
+            return self.is_destroy_unwanted();
+        }
+        // A look applies nothing.
+        self.own.status.draft.look().is_none() && self.own.spec().is_some_and(|spec| self.may_not_apply(spec))
     }
 
     /// Whether something else is wanted than what its Job does: another commit, or other settings.

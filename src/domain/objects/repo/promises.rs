@@ -30,7 +30,7 @@ pub(super) fn broken_by(repo: &Repo, effect: &Effect) -> Vec<Promise> {
         }
         // Nothing of it has run, by what was seen; what its pods say later decides.
         Effect::Withdraw(job) => broken(
-            is(&job.name, Some(job.uid.as_str()), Phase::Started) && job.marked && !job.suspended,
+            is(&job.name, Some(job.uid.as_str()), Phase::Started) && job.marked != job.suspended,
             Promise::LeftAlone,
         ),
         // What may run is removed only once its end is recorded.
@@ -121,8 +121,9 @@ impl Phase {
                 )
             }
             Self::Planned => matches!(self, Self::Planned | Self::Waiting | Self::Starting | Self::Superseded),
-            Self::Failed => matches!(self, Self::Failed | Self::Waiting | Self::Starting),
-            Self::Lost => matches!(self, Self::Lost | Self::Waiting | Self::Starting),
+            // After a yes something else may take its place before that is written.
+            Self::Failed => matches!(self, Self::Failed | Self::Waiting | Self::Starting | Self::Superseded),
+            Self::Lost => matches!(self, Self::Lost | Self::Waiting | Self::Starting | Self::Superseded),
             Self::Succeeded => matches!(self, Self::Succeeded),
             Self::Superseded => matches!(self, Self::Superseded),
         }

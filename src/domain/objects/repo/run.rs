@@ -110,7 +110,7 @@ impl fmt::Display for Stand {
             Self::Running(words) => f.write_str(words),
             Self::Withdrawing(why) => because(
                 f,
-                "its Job did not run, and another run is wanted: it is being taken back",
+                "its Job did not run, and is not wanted any more: it is being taken back",
                 "its Job did not run, and cannot be taken back",
                 why,
             ),

@@ -207,7 +207,11 @@ impl Stage {
                 Event::StartAnswered(job.name, start)
             }
             Effect::Withdraw(job) => {
-                let withdrawn = self.patch(&job, |known| Job { withdrawn: true, suspended: true, ..known });
+                let withdrawn = self.patch(&job, |known| {
+                    // One that was never started makes no pod.
+                    let pods = Pods { at_rest: known.pods.at_rest || !known.marked, ..known.pods };
+                    Job { withdrawn: true, suspended: true, pods, ..known }
+                });
                 Event::WithdrawAnswered(job.name, withdrawn)
             }
             Effect::LookAtJob(name) => {

@@ -411,11 +411,14 @@ fn what_was_made_and_not_started_is_not_started_after_a_no_or_the_deletion() {
     stage.held = vec!["start_job"];
     stage.push(B);
     assert_eq!((stage.run().phase, stage.started.len()), (Phase::Started, 1));
-    let (name, _) = stage.kept.iter().find_map(start).expect("a start");
+    let (name, job) = stage.kept.iter().find_map(start).expect("a start");
     stage.kept.clear();
     stage.delete();
-    assert_eq!(stage.run().phase, Phase::Started, "its start was sent, and may come yet");
+    let late = stage.answer(Effect::Start(Box::new(job)));
+    assert_eq!(late, Some(Event::StartAnswered(name, Start::Refused)), "it was taken back before its start arrived");
     stage.held.clear();
+    let (name, _) = stage.kept.iter().find_map(start).expect("the start of a plan");
+    stage.kept.clear();
     stage.feed(Event::StartFailed(name, "no answer".to_owned()));
     stage.pass(Duration::from_secs(5));
     assert_eq!((stage.run().phase, stage.acted()), (Phase::Superseded, vec![Action::Apply, Action::DestroyPlan]));
@@ -427,9 +430,9 @@ fn what_was_made_and_not_started_is_not_started_after_a_no_or_the_deletion() {
     stage.approve(&ticket);
     let (name, job) = stage.kept.iter().find_map(start).expect("a start");
     stage.kept.clear();
+    let _ = stage.answer(Effect::Start(Box::new(job)));
     stage.keep();
     stage.held.clear();
-    let _ = stage.answer(Effect::Start(Box::new(job)));
     stage.feed(Event::StartFailed(name, "no answer".to_owned()));
     stage.pass(Duration::from_secs(5));
     assert!(!stage.is_gone());

@@ -126,3 +126,31 @@ fn what_was_applied_before_stays_applied_until_the_next_commit() {
     stage.push(C);
     assert_eq!((stage.compared, stage.started.len()), (0, 3));
 }
+
+/// Its start is refused for as long as people think about it.
+#[test]
+fn a_job_that_was_made_is_started_neither_where_nothing_may_be_applied_nor_while_a_person_stops_it() {
+    let made = || {
+        let mut stage = Stage::new(spec(Approving::Auto));
+        stage.held = vec!["start_job"];
+        stage.pass(Duration::from_secs(5));
+        assert_eq!((stage.run().phase, stage.started.len()), (Phase::Started, 0));
+        let name = stage.job().name;
+        (stage, name)
+    };
+    let (mut stage, name) = made();
+    stage.held.clear();
+    stage.edit(|object| object.spec.as_mut().expect("a spec").approval = Approving::Never);
+    stage.feed(Event::StartFailed(name.clone(), "no quota".to_owned()));
+    stage.pass(Duration::from_hours(1));
+    assert_eq!((stage.done(), stage.jobs.contains_key(&name)), ([Action::Plan].into(), false));
+    let (mut stage, name) = made();
+    stage.held.clear();
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = Some("stop".to_owned()));
+    stage.feed(Event::StartFailed(name, "no quota".to_owned()));
+    stage.pass(Duration::from_hours(1));
+    assert_eq!((stage.started.len(), stage.ready()), (0, (Some(false), "Suspended")));
+    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
+    stage.pass(Duration::from_secs(5));
+    assert_eq!(stage.done(), [Action::Apply].into());
+}

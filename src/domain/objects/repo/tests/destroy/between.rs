@@ -122,3 +122,21 @@ fn what_was_applied_is_not_run_once_more_in_a_repo_that_is_being_deleted() {
     stage.delete();
     assert_eq!((again(&stage), stage.ready()), (None, (Some(false), "Suspended")));
 }
+
+/// A yes makes a run that failed begin anew: what it had applied by then is there.
+#[test]
+fn what_failed_and_is_to_be_run_again_is_asked_about_when_its_repo_is_deleted() {
+    let mut stage = Stage::new(asking(Approving::Auto));
+    stage.pass(Duration::from_secs(5));
+    stage.fails(StepKind::Apply, 1, "half of it is there");
+    stage.pass(Duration::from_secs(2));
+    stage.held = vec!["make_job"];
+    let ticket = stage.ticket();
+    stage.approve(&ticket);
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Starting, 1));
+    stage.held.clear();
+    stage.delete();
+    stage.pass(Duration::from_mins(5));
+    assert!(!stage.is_gone(), "something may be there");
+    assert_eq!(stage.acted(), [Action::Apply, Action::DestroyPlan]);
+}
