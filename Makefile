@@ -180,6 +180,11 @@ page: ## Looks at the status page in headless Chromium: contrast, names, keyboar
 .PHONY: screenshots
 screenshots: page ## The same; the pictures are in target/screenshots
 
+.PHONY: mcp-conformance
+mcp-conformance: ## Holds allclear mcp to the conformance suite of its protocol, where npm is installed
+	$(CARGO) build $(LOCKED)
+	scripts/mcp-conformance.sh
+
 .PHONY: manifests
 manifests: ## Renders the manifests of deploy/, as kubectl apply -k would
 	kubectl kustomize deploy/base

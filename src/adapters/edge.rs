@@ -27,8 +27,10 @@ use objects::ports::Secrets;
 use objects::ports::pipeline::Edges;
 use purge::bounds::policy::Policy;
 use purge::ports::{ClusterView, Ledger, PortError, Retry};
+use purge::records::record::Record;
 use purge::rollouts::edge::{self, AtEdge};
 use purge::workloads::beside::another_version;
+use purge::workloads::workload::Workload;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -103,16 +105,29 @@ impl FreshEdges {
     /// One of our own.
     async fn look(&self, id: &WorkloadId, until: Until) -> Result<Result<(), Stale>, PortError> {
         let (record, workload) = tokio::try_join!(self.ledger.load(id), self.cluster.workload(id))?;
-        let mut at_edge = edge::at_edge(record.as_ref(), workload.as_ref(), &self.policy);
-        if let (AtEdge::Purged, Some(workload)) = (&at_edge, &workload) {
-            let beside = self.cluster.beside(workload).await?;
-            at_edge = at_edge.beside(another_version(&beside, workload, self.policy.version.same_digest_is_same));
-        }
-        if until == Until::Fresh {
-            at_edge = at_edge.proved(record.as_ref());
-        }
-        Ok(at_edge.stale().map_or(Ok(()), |why| Err(Stale(why))))
+        judged(self.cluster.as_ref(), &self.policy, (record.as_ref(), workload.as_ref()), until).await
     }
+}
+
+/// How an edge stands, by what the ledger and the cluster say just now of a workload.
+///
+/// # Errors
+/// The cluster cannot be read.
+pub async fn judged(
+    cluster: &dyn ClusterView,
+    policy: &Policy,
+    (record, workload): (Option<&Record>, Option<&Workload>),
+    until: Until,
+) -> Result<Result<(), Stale>, PortError> {
+    let mut at_edge = edge::at_edge(record, workload, policy);
+    if let (AtEdge::Purged, Some(workload)) = (&at_edge, workload) {
+        let beside = cluster.beside(workload).await?;
+        at_edge = at_edge.beside(another_version(&beside, workload, policy.version.same_digest_is_same));
+    }
+    if until == Until::Fresh {
+        at_edge = at_edge.proved(record);
+    }
+    Ok(at_edge.stale().map_or(Ok(()), |why| Err(Stale(why))))
 }
 
 impl Others {

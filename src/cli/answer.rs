@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cli::screen;
 use crate::looking::layout::Screen;
@@ -25,6 +26,8 @@ pub enum Output {
     Drawn(Screen),
     /// For programs: one JSON object.
     Json,
+    /// For programs that speak for a model: both of these forms of one answer, in one JSON object ([`both`]).
+    Both,
 }
 
 impl Output {
@@ -32,7 +35,7 @@ impl Output {
     pub(crate) const fn now_ms(self) -> Option<i64> {
         match self {
             Self::Drawn(screen) => screen.now_ms,
-            Self::Table | Self::Json => None,
+            Self::Table | Self::Json | Self::Both => None,
         }
     }
 }
@@ -54,13 +57,24 @@ pub(crate) fn answer(found: &(impl Serialize + fmt::Display), output: Output, co
         Output::Drawn(screen) => screen.draw(found),
         Output::Json => match serde_json::to_string_pretty(found) {
             Ok(json) => visible_json(&json).into_owned() + "\n",
-            Err(error) => {
-                let err = format!("error: failed to write the answer as JSON: {error}\n");
-                return Outcome { out: String::new(), err, code: EXIT_FAILED };
-            }
+            Err(error) => return unwritten(&error),
+        },
+        Output::Both => match serde_json::to_value(found) {
+            Ok(value) => both(&found.to_string(), &value),
+            Err(error) => return unwritten(&error),
         },
     };
     Outcome { out, err: String::new(), code }
+}
+
+/// An answer in both forms: what is printed for people as `text`, and what is printed for programs as `value`.
+pub(crate) fn both(text: &str, value: &Value) -> String {
+    json!({ "text": text, "value": value }).to_string()
+}
+
+fn unwritten(error: &serde_json::Error) -> Outcome {
+    let err = format!("error: failed to write the answer as JSON: {error}\n");
+    Outcome { out: String::new(), err, code: EXIT_FAILED }
 }
 
 /// A command that did what was asked, in a text that has lines and no colours.
@@ -137,5 +151,6 @@ mod tests {
         let failed = answer(&found, Output::Json, 0);
         assert_eq!((failed.out.as_str(), failed.code), ("", EXIT_FAILED));
         assert!(failed.err.contains("as JSON"), "{}", failed.err);
+        assert_eq!(answer(&found, Output::Both, 0), failed);
     }
 }

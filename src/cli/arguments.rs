@@ -175,6 +175,13 @@ pub(super) enum Command {
         #[arg(short, long, value_enum, default_value = "table")]
         output: Format,
     },
+    /// Answer for a model, over standard input and output: status, explain, history and fresh as tools of the Model Context Protocol
+    #[command(after_help = MCP_HELP)]
+    Mcp {
+        /// Where the controller keeps its records [default: the configured ledger.namespace, or allclear]
+        #[arg(long, value_name = "NAMESPACE")]
+        ledger_namespace: Option<String>,
+    },
     /// Show the group of clusters, or forget a member of it, or have it back
     #[command(after_help = GROUP_HELP)]
     Group {
@@ -289,6 +296,9 @@ const AUDIT_HELP: &str = "\
 Give each member's log its own file, from the same hours. docs/audit.md says what is judged, and how.
 
 Exit codes: 0 every promise was held, 1 one was broken, 2 something cannot be told or read.";
+const MCP_HELP: &str = "\
+A program that works with a model starts it; it is of no use to a person on a terminal. It only reads, with your own credentials, and \
+has no tool that changes anything. It ends with the input. Setting it up: docs/mcp.md";
 
 const GROUP_HELP: &str = "\
 Words:

@@ -16,7 +16,7 @@ pub fn show(inputs: &Inputs<'_>, output: Output) -> Outcome {
         Err(invalid) => return refused(&invalid, output),
     };
     let out = match output {
-        Output::Table | Output::Drawn(_) => effective.table(),
+        Output::Table | Output::Drawn(_) | Output::Both => effective.table(),
         Output::Json => line(&effective.json()),
     };
     Outcome { out, err: warned(&warnings), code: 0 }
@@ -27,7 +27,7 @@ pub fn validate(inputs: &Inputs<'_>, output: Output) -> Outcome {
     match load(inputs) {
         Err(invalid) => refused(&invalid, output),
         Ok(loaded) => match output {
-            Output::Table | Output::Drawn(_) => {
+            Output::Table | Output::Drawn(_) | Output::Both => {
                 let out = "the configuration is valid\n".to_owned();
                 Outcome { out, err: warned(&loaded.warnings), code: 0 }
             }
@@ -39,7 +39,7 @@ pub fn validate(inputs: &Inputs<'_>, output: Output) -> Outcome {
 /// What is printed for a refused configuration; also by `allclear run`.
 pub fn refused(invalid: &Invalid, output: Output) -> Outcome {
     match output {
-        Output::Table | Output::Drawn(_) => {
+        Output::Table | Output::Drawn(_) | Output::Both => {
             let err = format!("{}error: {invalid}\n", warned(&invalid.warnings));
             Outcome { out: String::new(), err, code: EXIT_INVALID }
         }

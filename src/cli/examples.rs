@@ -23,6 +23,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("history", "allclear history shop/web"),
     ("version", "allclear version --server http://localhost:8081"),
     ("status", "allclear status --watch"),
+    ("mcp", "allclear mcp --context production"),
     ("group", "allclear group show"),
     ("group show", "allclear group show -o json"),
     ("group add", "allclear group add eu-2"),

@@ -18,6 +18,7 @@ pub mod explain;
 pub mod group;
 pub mod history;
 pub mod ledger;
+mod mcp;
 pub mod objects;
 pub mod purge;
 mod read;
@@ -43,9 +44,9 @@ use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::objects::{PipelineKind, RepoKind};
 use crate::app::by_hand::ByHand;
 use crate::app::{self, Overrides};
-use crate::cli::answer::{Outcome, Output, done, failed, invalid, print, progress};
+use crate::cli::answer::{Outcome, Output, done, invalid, print, progress};
 use crate::cli::arguments::{About, CheckArguments, Command, ConfigAction, Global, GroupAction, LedgerAction, OwnKind};
-use crate::cli::connect::{ledger_flag, with_inputs};
+use crate::cli::connect::{ledger_flag, sources, with_inputs};
 use crate::cli::consent::Consent;
 use crate::cli::objects::command;
 use crate::config::{InForce, load, load_as_controller};
@@ -124,6 +125,11 @@ pub fn main(cli: Cli, environment: BTreeMap<String, String>) -> ExitCode {
         Command::Repo { action } => command::repo((global, environment), action),
         Command::Webhook { action } => webhook::webhook(global, environment, action),
         Command::Config { action } => config_command(global, environment, action),
+        Command::Mcp { ledger_namespace } => {
+            let kubernetes = global.kubernetes();
+            let flags = ledger_flag(ledger_namespace).into_iter().collect();
+            with_inputs(global, environment, flags, |inputs| mcp::mcp(inputs, kubernetes))
+        }
         Command::Step { step } => print(&step::step(step)),
         Command::Crds { kind, weave } => {
             let all = match (kind, weave) {
@@ -327,21 +333,10 @@ fn look(
     let flags = ledger_flag(ledger_namespace).into_iter().collect();
     let kubernetes = global.kubernetes();
     with_inputs(global, environment, flags, |inputs| {
-        let loaded = match load(inputs) {
-            Ok(loaded) => loaded,
-            Err(invalid) => return print(&config::refused(&invalid, output)),
-        };
         actix::System::new().block_on(async {
-            let clients = match connect(&kubernetes).await {
-                Ok(clients) => clients,
-                Err(error) => return failed(&error),
-            };
-            let hand = Hand::new(&clients);
-            let reload = |in_force: &InForce| load_as_controller(inputs, in_force);
-            let (loaded, whose) = whose::in_force(loaded, &clients, reload).await;
-            match app::sources::sources(&loaded.config, clients, namespace.as_deref(), whose).await {
-                Ok(sources) => answer(&sources, &Question { namespace, name }, &hand).await,
-                Err(error) => failed(&error),
+            match sources(inputs, &kubernetes, namespace.as_deref(), output).await {
+                Ok((sources, hand)) => answer(&sources, &Question { namespace, name }, &hand).await,
+                Err(outcome) => print(&outcome),
             }
         })
     })

@@ -11,7 +11,7 @@ mod watch;
 
 use serde_json::{Value, json};
 
-use crate::cli::answer::{EXIT_FAILED, Outcome, Output, refused};
+use crate::cli::answer::{EXIT_FAILED, Outcome, Output, both, refused};
 use crate::http::state_json;
 use crate::looking::Sources;
 use crate::looking::layout::Screen;
@@ -69,21 +69,19 @@ fn json(State { about, seen, boards, pods, ledger_read }: &State, settings: Opti
 }
 
 fn answer(state: &Value, output: Output, code: u8) -> Outcome {
-    let screen = match output {
-        Output::Json => None,
-        Output::Table => Some(Screen::default()),
-        Output::Drawn(screen) => Some(screen),
+    let text = |screen: Screen| serde_json::from_value::<Shown>(state.clone()).map(|shown| screen.draw(&shown));
+    let out = match output {
+        Output::Json => Ok(visible_json(&format!("{state:#}\n")).into_owned()),
+        Output::Table => text(Screen::default()),
+        Output::Drawn(screen) => text(screen),
+        Output::Both => text(Screen::default()).map(|text| both(&text, state)),
     };
-    let out = match screen {
-        None => visible_json(&format!("{state:#}\n")).into_owned(),
-        Some(screen) => match serde_json::from_value::<Shown>(state.clone()) {
-            Ok(shown) => screen.draw(&shown),
-            Err(error) => {
-                let err =
-                    format!("error: the state is of another form than this version knows: {error}; -o json shows it\n");
-                return Outcome { out: String::new(), err, code: EXIT_FAILED };
-            }
-        },
-    };
-    Outcome { out, err: String::new(), code }
+    match out {
+        Ok(out) => Outcome { out, err: String::new(), code },
+        Err(error) => {
+            let err =
+                format!("error: the state is of another form than this version knows: {error}; -o json shows it\n");
+            Outcome { out: String::new(), err, code: EXIT_FAILED }
+        }
+    }
 }

@@ -25,6 +25,7 @@ use sha2::{Digest, Sha256};
 use super::names::workload;
 use super::reply;
 use kernel::names::workload_name::WorkloadName;
+use objects::pipeline::judge::Stale;
 use objects::pipeline::spec::{Purged, Until};
 use objects::ports::pipeline::Edges;
 
@@ -45,17 +46,29 @@ pub struct Fresh {
     edges: Arc<dyn Edges>,
 }
 
+/// Whether what waits for an edge may go on.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Verdict {
-    open: bool,
+pub struct Verdict {
+    pub open: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
+    pub reason: Option<String>,
+    /// In seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    retry_after: Option<u64>,
+    pub retry_after: Option<u64>,
     /// What was asked for, where that is more than purged: who asks knows by it that it was understood.
     #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<&'static str>,
+    pub until: Option<&'static str>,
+}
+
+impl Verdict {
+    pub fn of(fresh: Result<(), Stale>, until: Until) -> Self {
+        let said = (until == Until::Fresh).then(|| until.word());
+        match fresh {
+            Ok(()) => Self { open: true, reason: None, retry_after: None, until: said },
+            Err(why) => Self { open: false, reason: Some(why.0), retry_after: Some(AGAIN_S), until: said },
+        }
+    }
 }
 
 impl Fresh {
@@ -82,16 +95,12 @@ impl Fresh {
                 "the query is nothing, until=purged or until=fresh\n".to_owned(),
             );
         };
-        let said = (until == Until::Fresh).then(|| until.word());
         let purged = Purged { workloads: vec![WorkloadName::of(&id)], by: None, until };
         let namespaces = BTreeSet::from([id.namespace]);
         let is_gate = request.method() == Method::POST;
         match reply::within(ANSWER_WITHIN, self.edges.are_fresh(&purged, &namespaces)).await {
             Some(Ok(Err(why))) if is_gate => reply::text(StatusCode::CONFLICT, why.0 + "\n"),
-            Some(Ok(Ok(()))) => reply::json(&Verdict { open: true, reason: None, retry_after: None, until: said }),
-            Some(Ok(Err(why))) => {
-                reply::json(&Verdict { open: false, reason: Some(why.0), retry_after: Some(AGAIN_S), until: said })
-            }
+            Some(Ok(fresh)) => reply::json(&Verdict::of(fresh, until)),
             Some(Err(error)) => busy(error.to_string()),
             None => busy("others are asking, too".to_owned()),
         }

@@ -33,7 +33,7 @@ use crate::telemetry::chronicle::Moment;
 use crate::telemetry::{Form, Metrics};
 pub use doors::{Addresses, Door, ListenError};
 use doors::{Open, bind};
-pub use fresh::Fresh;
+pub use fresh::{Fresh, Verdict};
 use guests::Guest;
 use kernel::text;
 use page::Asked;

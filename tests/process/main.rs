@@ -29,6 +29,7 @@ mod kills;
 mod kinds;
 mod leader;
 mod lost;
+mod mcp;
 mod outputs;
 mod promises;
 mod promoting;

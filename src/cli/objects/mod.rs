@@ -20,6 +20,7 @@ pub use approve::{Question, Yes, approve, question};
 pub use error::Error;
 pub use history::history;
 pub use keep::keep;
+pub use kind::ShownKind;
 pub use look::{Asked, explain, list};
 pub use mark::{Change, Which, change};
 pub use pipeline::About;
