@@ -141,8 +141,11 @@ fn metrics(request: &HttpRequest, metrics: &Metrics) -> HttpResponse {
 
 /// Which page a path is about.
 fn asked(path: &str, query: &str) -> Option<Asked> {
-    if let "" | "/" = path {
-        return Some(Asked::Overview(search(query)));
+    if path == "/workloads" {
+        return Some(Asked::Workloads(search(query)));
+    }
+    if let Some(page) = Asked::named(path) {
+        return Some(page);
     }
     names::workload(path.strip_prefix(page::link::WORKLOADS)?).map(Asked::Workload)
 }
@@ -167,15 +170,15 @@ async fn shown(window: &Window, asked: Option<Asked>, path: &str) -> HttpRespons
     let Some(asked) = asked else { return reply::not_found(path, Door::Page) };
     let explained = async {
         match &asked {
-            Asked::Overview(_) => None,
             Asked::Workload(id) => Some(window.explained(id).await),
+            _ => None,
         }
     };
     let (seen, listing, explained) = tokio::join!(window.observe(), window.browse(&asked), explained);
     let status = match (&seen, &asked) {
         (Err(_), _) => StatusCode::SERVICE_UNAVAILABLE,
         (Ok(_), Asked::Workload(_)) if listing.rows.is_empty() => StatusCode::NOT_FOUND,
-        (Ok(_), Asked::Workload(_) | Asked::Overview(_)) => StatusCode::OK,
+        (Ok(_), _) => StatusCode::OK,
     };
     let page = window.view(&asked, seen.as_ref(), &listing, |view| page::render(view, explained.as_ref()));
     reply::page(status, &page)

@@ -356,13 +356,10 @@ async fn the_page_shows_the_purge_as_the_invalidator_sees_it_and_the_id_of_a_dea
 fn busy(name: &str) -> Observation {
     let workload = WorkloadId::deployment("shop", name);
     let summary = Summary {
-        workload: workload.clone(),
         seq: 7,
         phase: "complete",
         change: format!("{name}: 1.2.3 → 1.2.4"),
-        state: name.to_owned(),
         next: "tells the webhooks when all are completed".to_owned(),
-        own: None,
         stage: Stage::Purge,
         members: vec![MemberSummary { member: name.to_owned(), phase: "complete", version: name.to_owned() }],
         purges: vec![PurgeSummary {
@@ -373,6 +370,7 @@ fn busy(name: &str) -> Observation {
         }],
         past: Past { history: vec![name.to_owned()], ..Past::default() },
         conditions: vec![name.to_owned()],
+        ..Summary::unknown(&workload, name.to_owned())
     };
     Observation {
         recent: vec![summary.clone()],
@@ -402,7 +400,7 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
     let state = "web: 1 → <2>: not purged: the rollout timeout passed".to_owned();
     let unwell = vec![Unwell { workload: workload.clone(), reason: Reason::Failed, state }];
     let serving = start(showing(Observation { unwell, ..synced() })).await;
-    page_is(&serving, "/", &["health", "look"], expect_file!["tests/failed.html"]).await;
+    page_is(&serving, "/", &["health", "board"], expect_file!["tests/failed.html"]).await;
     serving.stop().await;
 
     let ballot = |member: &str, awaited: Option<&str>| Ballot {
@@ -426,7 +424,7 @@ async fn the_page_is_not_green_while_a_rollout_has_ended_badly_or_a_cluster_is_w
     let mut seen = busy("web");
     seen.tallies.push(tally);
     let serving = start(showing(seen)).await;
-    page_is(&serving, "/", &["health", "flight"], expect_file!["tests/awaited.html"]).await;
+    page_is(&serving, "/", &["health", "board"], expect_file!["tests/awaited.html"]).await;
     serving.stop().await;
 }
 
@@ -439,7 +437,7 @@ async fn the_page_shows_who_is_in_the_group_and_what_holds_it() {
     let board = BoardSeen { name: "redis-b:6379".into(), trouble: Some("<timeout>".into()), ..BoardSeen::default() };
     let group = Seen { members, boards: vec![board], ..Seen::default() };
     let serving = start(showing(Observation { group: Some(group), ..synced() })).await;
-    page_is(&serving, "/", &["health", "group"], expect_file!["tests/group.html"]).await;
+    page_is(&serving, "/group", &[], expect_file!["tests/group.html"]).await;
     let json: serde_json::Value =
         serde_json::from_str(body(&ask(serving.addresses().page, "GET", "/api/v1/state").await)).unwrap();
     assert_eq!(json["group"], "default");

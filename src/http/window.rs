@@ -22,8 +22,10 @@ use crate::actors::observation::Observation;
 use crate::looking::{About, Sources};
 use crate::telemetry::Metrics;
 use crate::telemetry::chronicle::Moment;
+use crate::telemetry::passages::passages;
 use kernel::id::WorkloadId;
 use purge::ports::Clock;
+use purge::rollouts::browse::{Only, Search};
 
 /// How long an observation may take. Root waits up to 2 s for each actor and then answers without it.
 const OBSERVE_WITHIN: Duration = Duration::from_secs(3);
@@ -144,8 +146,11 @@ impl Window {
     /// The workloads that a page shows; none without an answer, which the page says elsewhere.
     pub async fn browse(&self, asked: &Asked) -> Listing {
         let browse = match asked {
-            Asked::Overview(search) => Browse::Search(search.clone()),
+            // Of those that need a look and do not move, the actors show no versions otherwise.
+            Asked::Board => Browse::Search(Search { only: Only::Amber, ..Search::default() }),
+            Asked::Workloads(search) => Browse::Search(search.clone()),
             Asked::Workload(id) => Browse::One(id.clone()),
+            Asked::Pipelines | Asked::Repos | Asked::Group | Asked::History => return Listing::default(),
         };
         match reply::within(OBSERVE_WITHIN, self.front.browse.send(browse)).await {
             Some(Ok(listing)) => listing,
@@ -162,7 +167,7 @@ impl Window {
         make: impl FnOnce(&View<'_>) -> T,
     ) -> T {
         let Front { metrics, about, clock, .. } = &self.front;
-        let moments = self.moments(seen, listing);
+        let (moments, passages) = (self.moments(seen, listing), metrics.chronicle.read(|kept| passages(kept)));
         make(&View {
             about,
             asked,
@@ -170,6 +175,7 @@ impl Window {
             seen,
             listing,
             moments: &moments,
+            passages: &passages,
             last_purge: metrics.chronicle.last_purge(),
             now_ms: clock.wall_ms(),
         })

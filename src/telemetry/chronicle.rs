@@ -82,6 +82,11 @@ impl Chronicle {
         moments.iter().filter(|moment| passes(&moment.workload)).cloned().collect()
     }
 
+    /// Makes something of everything that is kept, oldest first, without a copy.
+    pub fn read<T>(&self, of: impl FnOnce(&VecDeque<Moment>) -> T) -> T {
+        of(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// When the last purge was complete, and how long it took since it was started, in milliseconds, where that is known too.
     pub fn last_purge(&self) -> Option<(i64, Option<i64>)> {
         let moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);

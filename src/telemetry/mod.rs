@@ -14,6 +14,7 @@ mod lines;
 mod metrics;
 mod named;
 pub mod otlp;
+pub mod passages;
 mod process;
 mod promoting;
 mod running;

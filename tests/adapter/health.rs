@@ -89,9 +89,9 @@ async fn a_rollout_that_failed_is_amber_everywhere_until_one_ends_well_also_afte
     }
 
     world.kubernetes.set_image("shop", "web", "web", &image("2")).unwrap();
-    let amber = "the newest rollout of 1 workload did not end well";
+    let amber = "shop/web did not roll out";
     let page = comes_to_say(&life, amber).await;
-    assert!(page.contains("Needs a look") && !page.contains("All clear"), "{page}");
+    assert!(page.contains("What to do: ") && !page.contains("All clear"), "{page}");
     life.stop().unwrap();
     let life = Life::start(&world, &[TIMEOUT]).await.unwrap();
     comes_to_say(&life, amber).await;

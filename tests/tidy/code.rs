@@ -18,7 +18,8 @@ const FUNCTION_LINES_MAX: usize = 70;
 const FIELDS_MAX: usize = 12;
 
 /// Structs of data that may have more: each is a list of facts about one thing, written or read as it is.
-const LISTS_OF_FACTS: [&str; 7] = ["Notice", "Order", "Record", "RepoSpec", "RunnerSpec", "Status", "Workload"];
+const LISTS_OF_FACTS: [&str; 8] =
+    ["Notice", "Order", "Record", "RepoSpec", "RunnerSpec", "Status", "Summary", "Workload"];
 
 /// What a decision may not reach: clocks, sockets, files, the environment, and orders that differ from run to run.
 const IMPURE: [&str; 8] =

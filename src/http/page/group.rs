@@ -1,49 +1,67 @@
-//! The group: its members, the boards their records travel over, and each workload in flight in each cluster.
+//! The page of the group: its members, and the boards over which their records travel. Workloads in each cluster are on the board.
 
 use maud::{Markup, html};
 
-use super::{SHOWN_MAX, link, more, rollout, tally};
-use purge::agreement::tally::{Tally, ago};
+use super::health::Health;
+use super::lines::counts;
+use super::mood::Mood;
+use super::{SHOWN_MAX, Section, Trouble, View, more};
+use purge::agreement::tally::ago;
 use purge::broker::{BoardSeen, MemberSeen, Seen};
 
 /// An age below this is not said in seconds, so that a page at rest stays the same bytes. Members send a beat every few seconds.
 const RECENT_S: u64 = 20;
 
-/// The section of the group.
-pub(super) fn section(group: &Seen, tallies: &[Tally]) -> Markup {
-    html! {
-        h2 { "Group" (tally(group.members.len())) }
-        @if !tallies.is_empty() { (matrix(group, tallies)) }
-        div.card {
-            @for hold in &group.holds { p.fault { "Nothing is purged: " (hold.words) } }
-            ul.rows {
-                @for member in group.members.iter().take(SHOWN_MAX) { (row(member)) }
-                @for board in group.boards.iter().take(SHOWN_MAX) { (redis(board)) }
-            }
-            (more(group.members.len()))
+pub(super) fn parts(view: &View<'_>) -> (Health, Vec<Section>) {
+    let group = match Health::of_process(view) {
+        Ok(seen) => seen.group.as_ref(),
+        Err(health) => {
+            let sections = vec![Section::new("health", health.markup())];
+            return (health, sections);
         }
+    };
+    let health = match group {
+        None => Health::plain(Mood::Rest, "This cluster is in no group"),
+        Some(group) => of_group(group, &view.about.group),
+    };
+    let body = html! { @if let Some(group) = group { (members(group)) } };
+    let sections = vec![Section::new("health", health.markup()), Section::new("group", body)];
+    (health, sections)
+}
+
+/// A hold comes first, then a member that is not agreed on or not heard from, then a Redis that does not answer.
+fn of_group(group: &Seen, name: &str) -> Health {
+    if let Some(hold) = group.holds.iter().find(|hold| counts(hold)) {
+        let troubles = group.holds.iter().map(|hold| Trouble::of(&hold.words)).collect();
+        let trouble = Trouble::of(&hold.words);
+        return Health { troubles, ..Health::plain(Mood::Warn, format!("Group {name} is held: {}", trouble.lead())) };
+    }
+    let odd = group.members.iter().find(|member| !member.agreed || is_silent(member));
+    let board = group.boards.iter().find_map(|board| Some((board, board.trouble.as_ref()?)));
+    match (odd, board) {
+        (Some(member), _) if !member.agreed => {
+            Health::plain(Mood::Warn, format!("{} is not agreed on by all", member.name))
+        }
+        (Some(member), _) => Health::plain(Mood::Warn, format!("{} is not heard from", member.name)),
+        (None, Some((board, _))) => Health::plain(Mood::Warn, format!("Redis {} does not answer", board.name)),
+        (None, None) => Health::plain(Mood::Good, format!("All members of {name} are heard from")),
     }
 }
 
-/// Each workload in flight, in each cluster.
-fn matrix(group: &Seen, tallies: &[Tally]) -> Markup {
-    let names: Vec<&String> = group.members.iter().map(|member| &member.name).take(SHOWN_MAX).collect();
+/// Members send a beat every few seconds; after this long without one, somebody should look.
+const SILENT_AFTER_S: u64 = 60;
+
+fn is_silent(member: &MemberSeen) -> bool {
+    !member.is_self && (member.disbelieved.is_some() || member.heard_s.is_none_or(|age_s| age_s >= SILENT_AFTER_S))
+}
+
+fn members(group: &Seen) -> Markup {
     html! {
-        div.card.wide role="region" tabindex="0" aria-label="Workloads by cluster" {
-            table.matrix {
-                thead { tr { th scope="col" { "workload" } @for name in &names { th scope="col" { (name) } } } }
-                tbody {
-                    @for tally in tallies.iter().take(SHOWN_MAX) {
-                        tr {
-                            th scope="row" { (link::workload(&tally.workload)) }
-                            @for name in &names {
-                                @let ballot = tally.members.iter().find(|ballot| ballot.member == **name);
-                                td.cell data-member=(name) { @if let Some(ballot) = ballot { (rollout::standing(ballot)) } @else { "–" } }
-                            }
-                        }
-                    }
-                }
-            }
+        h2 { "Members" }
+        div.card { ul.rows { @for member in group.members.iter().take(SHOWN_MAX) { (row(member)) } } (more(group.members.len())) }
+        @if !group.boards.is_empty() {
+            h2 { "Redis" }
+            div.card { ul.rows { @for board in group.boards.iter().take(SHOWN_MAX) { (redis(board)) } } (more(group.boards.len())) }
         }
     }
 }
@@ -75,7 +93,7 @@ fn row(member: &MemberSeen) -> Markup {
 fn redis(board: &BoardSeen) -> Markup {
     html! {
         li {
-            span.who { (board.name) small { "Redis" } }
+            span.who { (board.name) }
             div {
                 @if let Some(same) = &board.same_as { "the same server as " (same) } @else {
                     @if let Some(age) = board.answered_s { "answered " (since(age)) } @else { "has not answered yet" }

@@ -1,69 +1,154 @@
-//! Our own objects: a section for each kind and a card for each object, and the clusters that are looked at for Pipelines. A card of a
+//! The pages of our own objects: a card for each object, and the clusters that are looked at for Pipelines. A card of a
 //! Pipeline has its environments from left to right; that of a Repo the wanted commit and its run.
 
 use maud::{Markup, html};
 
+use super::health::Health;
+use super::mood::Mood;
 use super::time::day_and_time;
-use super::{SHOWN_MAX, Trouble, count, more, quoted, tally};
+use super::{SHOWN_MAX, Section, Trouble, View, count, more, quoted};
 use crate::actors::observation::{LeafSeen, Observation, PromotingSeen, RunningSeen};
 use kernel::id::{ObjectId, PipelineId, RepoId};
 use objects::pipeline::view::{self as pipeline, EnvironmentView, PromotionView, TargetView};
 use objects::repo::view::{self as repo, RunView};
+use objects::status::ConditionView;
 
-/// The section of Pipelines.
-pub(super) fn pipelines(PromotingSeen { pipelines, leaves, troubles }: &PromotingSeen) -> Markup {
-    html! {
-        (section("Pipeline", "moves a revision from environment to environment", troubles, pipelines, pipeline_card))
-        @if !leaves.is_empty() { (clusters(leaves)) }
-    }
+/// The page of Pipelines: a lane for each, with its environments from left to right.
+pub(super) fn pipelines(view: &View<'_>) -> (Health, Vec<Section>) {
+    page(view, "pipelines", |seen| {
+        let PromotingSeen { pipelines, leaves, troubles } = seen.promoting.as_ref()?;
+        let asks = pipelines.iter().find_map(asks);
+        let moves = pipelines.iter().find_map(moves);
+        let body = html! {
+            (cards("Pipelines", pipelines, pipeline_card))
+            @if !leaves.is_empty() { (clusters(leaves)) }
+        };
+        let troubles = promoting(pipelines, leaves, troubles);
+        Some((of_kind("Pipeline", troubles, asks, moves, pipelines.is_empty()), body))
+    })
 }
 
-/// The section of Repos.
-pub(super) fn repos(RunningSeen { repos, troubles }: &RunningSeen) -> Markup {
-    section("Repo", "runs a Job for each new commit", troubles, repos, repo_card)
+/// The page of Repos.
+pub(super) fn repos(view: &View<'_>) -> (Health, Vec<Section>) {
+    page(view, "repos", |seen| {
+        let RunningSeen { repos, troubles } = seen.running.as_ref()?;
+        let asks = repos.iter().find_map(|repo| {
+            let asked = repo.question.as_ref()?;
+            Some(format!("{} waits for a person: {}", repo.id.display_name(), asked.words))
+        });
+        let moves = repos.iter().find_map(|repo| {
+            let run = repo.run.as_ref().filter(|run| run.open)?;
+            Some(format!("{} runs {}", repo.id.display_name(), run.revision.short()))
+        });
+        let health = of_kind("Repo", running(repos, troubles), asks, moves, repos.is_empty());
+        Some((health, cards("Repos", repos, repo_card)))
+    })
 }
 
-fn section<V>(kind: &str, does: &str, troubles: &[String], views: &[V], card: fn(&V) -> Markup) -> Markup {
+fn page(
+    view: &View<'_>,
+    id: &'static str,
+    of: impl FnOnce(&Observation) -> Option<(Health, Markup)>,
+) -> (Health, Vec<Section>) {
+    let (health, body) = match Health::of_process(view) {
+        Err(health) => (health, html! {}),
+        Ok(seen) => of(seen).unwrap_or_else(|| (Health::plain(Mood::Rest, "Nothing here looks at them"), html! {})),
+    };
+    let sections = vec![Section::new("health", health.markup()), Section::new(id, body)];
+    (health, sections)
+}
+
+/// What needs a person comes first, then what waits for an answer, then what moves.
+fn of_kind(kind: &str, troubles: Vec<Trouble>, asks: Option<String>, moves: Option<String>, none: bool) -> Health {
+    let (mood, headline) = match (troubles.first(), asks, moves) {
+        (Some(trouble), ..) => (Mood::Warn, trouble.lead().to_owned()),
+        (None, Some(asks), _) => (Mood::Warn, asks),
+        (None, None, Some(moves)) => (Mood::Busy, moves),
+        (None, None, None) if none => (Mood::Rest, format!("There is no {kind}")),
+        (None, None, None) => (Mood::Good, format!("No {kind} waits for anything")),
+    };
+    Health { troubles, ..Health::plain(mood, headline) }
+}
+
+/// The first question that a Pipeline has.
+fn asks(view: &pipeline::View) -> Option<String> {
+    let id = view.id.display_name();
+    view.environments.iter().find_map(|environment| {
+        let asked = environment.question.as_ref()?;
+        Some(format!("{id} waits for a person at {}: {}", environment.name, asked.words))
+    })
+}
+
+/// What a Pipeline promotes, or waits for.
+fn moves(view: &pipeline::View) -> Option<String> {
+    let id = view.id.display_name();
+    view.environments.iter().find_map(|environment| {
+        let open = environment.promotion.as_ref().filter(|promotion| promotion.open);
+        let why = || environment.waits.as_ref().or(environment.unsettled.as_ref());
+        match (open, why()) {
+            (Some(open), _) => Some(format!("{id}: {} is on its way to {}", open.revision, environment.name)),
+            (None, Some(why)) => Some(format!("{id}: {} {why}", environment.name)),
+            (None, None) => None,
+        }
+    })
+}
+
+fn cards<V>(name: &str, views: &[V], card: fn(&V) -> Markup) -> Markup {
     html! {
-        h2 { (kind) "s" (tally(views.len())) }
-        @for trouble in troubles { p.fault { (trouble) } }
+        @if !views.is_empty() { h2 { (name) } }
         @for view in views.iter().take(SHOWN_MAX) { (card(view)) }
         (more(views.len()))
-        @if views.is_empty() {
-            div.card.empty {
-                "No " (kind) " has been found. One " (does) ":"
-                code { "kubectl explain " (kind.to_lowercase()) "s.spec" }
-            }
-        }
     }
 }
 
-/// What needs a look, as the headline says it.
+/// What needs a look of Pipelines and Repos, each by its name.
 pub(super) fn troubles(seen: &Observation) -> Vec<Trouble> {
-    let mut found = Vec::new();
-    if let Some(PromotingSeen { pipelines, leaves, troubles }) = &seen.promoting {
-        let stalled = pipelines.iter().filter(|view| view.is_stalled()).count();
-        found.extend(of_kind("Pipeline", "pipelines", troubles, stalled));
-        let sick = leaves.iter().filter(|leaf| !leaf.troubles.is_empty()).count();
-        if sick > 0 {
-            let clusters = count(sick, "cluster is not", "clusters are not");
-            found.push(Trouble::see("pipelines", format!("{clusters} read as it should be; see Pipelines below")));
-        }
-    }
-    if let Some(RunningSeen { repos, troubles }) = &seen.running {
-        let stalled = repos.iter().filter(|view| view.is_stalled()).count();
-        found.extend(of_kind("Repo", "repos", troubles, stalled));
-    }
-    found
+    let of_pipelines = seen.promoting.iter().flat_map(|seen| promoting(&seen.pipelines, &seen.leaves, &seen.troubles));
+    let of_repos = seen.running.iter().flat_map(|seen| running(&seen.repos, &seen.troubles));
+    of_pipelines.chain(of_repos).collect()
 }
 
-fn of_kind(kind: &str, section: &'static str, troubles: &[String], stalled: usize) -> Vec<Trouble> {
-    let mut found: Vec<Trouble> = troubles.iter().map(|trouble| format!("{kind}s: {trouble}").into()).collect();
-    if stalled > 0 {
-        let need = count(stalled, &format!("{kind} needs"), &format!("{kind}s need"));
-        found.push(Trouble::see(section, format!("{need} a person; see {kind}s below")));
-    }
-    found
+fn promoting(pipelines: &[pipeline::View], leaves: &[LeafSeen], troubles: &[String]) -> Vec<Trouble> {
+    let outside = troubles.iter().map(|words| Trouble::at("/pipelines", format!("Pipelines: {words}")));
+    let stalled = pipelines.iter().filter_map(|view| {
+        Some(Trouble::see("/pipelines", stalled("Pipeline", &view.id.display_name(), &view.conditions)?))
+    });
+    let sick = leaves.iter().flat_map(|leaf| {
+        let words = |trouble: &String| format!("Pipelines cannot read {}: {trouble}", leaf.name);
+        leaf.troubles.iter().map(move |trouble| Trouble::at("/pipelines", words(trouble)))
+    });
+    outside.chain(stalled).chain(sick).collect()
+}
+
+fn running(repos: &[repo::View], troubles: &[String]) -> Vec<Trouble> {
+    let outside = troubles.iter().map(|words| Trouble::at("/repos", format!("Repos: {words}")));
+    let stalled = repos
+        .iter()
+        .filter_map(|view| Some(Trouble::see("/repos", stalled("Repo", &view.id.display_name(), &view.conditions)?)));
+    outside.chain(stalled).collect()
+}
+
+fn stalled(kind: &str, name: &str, conditions: &[ConditionView]) -> Option<String> {
+    let stalled = conditions.iter().find(|one| one.kind == "Stalled" && one.holds == Some(true))?;
+    Some(format!("{kind} {name} needs a person: {}", stalled.message))
+}
+
+/// Which of the pages of our own objects the cluster has a use for, and whether somebody should look at it.
+pub(super) fn tabs(seen: &Observation) -> impl Iterator<Item = (&'static str, &'static str, bool)> {
+    let pipelines = seen.promoting.as_ref().and_then(|seen| {
+        let PromotingSeen { pipelines, leaves, troubles } = seen;
+        let found = promoting(pipelines, leaves, troubles);
+        let is_used = !pipelines.is_empty() || !found.is_empty();
+        is_used.then(|| {
+            ("/pipelines", "Pipelines", !found.is_empty() || pipelines.iter().any(|view| asks(view).is_some()))
+        })
+    });
+    let repos = seen.running.as_ref().and_then(|RunningSeen { repos, troubles }| {
+        let found = running(repos, troubles);
+        let is_used = !repos.is_empty() || !found.is_empty();
+        is_used.then(|| ("/repos", "Repos", !found.is_empty() || repos.iter().any(|view| view.question.is_some())))
+    });
+    pipelines.into_iter().chain(repos)
 }
 
 fn pipeline_card(view: &pipeline::View) -> Markup {
@@ -226,7 +311,7 @@ fn target(target: &TargetView) -> Markup {
 
 fn clusters(leaves: &[LeafSeen]) -> Markup {
     html! {
-        h2 { "Clusters that Pipelines read" (tally(leaves.len())) }
+        h2 { "Clusters that Pipelines read" }
         div.card {
             ul.rows {
                 @for LeafSeen { name, watches, troubles } in leaves.iter().take(SHOWN_MAX) {
@@ -255,9 +340,12 @@ fn newest(run: &RunView) -> Markup {
             span.pill.(mood) { (run.phase) } " " (run.revision.short()) " "
             small.quiet {
                 "run " (run.seq)
-                @if let Some(counts) = run.plan.as_ref().and_then(|plan| plan.counts.as_ref()) { ", plan: " (counts) }
-            }
+                }
+            @if let Some(counts) = run.plan.as_ref().and_then(|plan| plan.counts.as_ref()) { " " span.pill { "plan: " (counts) } }
         }
-        @if let Some(logs) = run.job.as_ref().and_then(|job| job.logs.as_ref()) { p.next { code { (logs) } } }
+        @let logs = run.job.as_ref().and_then(|job| job.logs.as_ref());
+        @let plan = run.plan.as_ref().map(|plan| &plan.logs);
+        @if let Some(plan) = plan.filter(|plan| logs != Some(*plan)) { p.next { "the plan: " code.command { (plan) } } }
+        @if let Some(logs) = logs { p.next { "its log: " code.command { (logs) } } }
     }
 }

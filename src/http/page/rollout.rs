@@ -2,9 +2,10 @@
 
 use maud::{Markup, html};
 
-use super::health::is_held_up;
+use super::lines::{is_held_up, mood_of_ballot};
+use super::mood::Mood;
 use super::{View, link, time};
-use crate::actors::observation::{DeliverySeen, Observation, PurgeSeen};
+use crate::actors::observation::{DeliverySeen, Observation};
 use crate::telemetry::chronicle::Moment;
 use notices::notice::Kind;
 use purge::agreement::tally::Ballot;
@@ -18,29 +19,7 @@ const WAY: [(Stage, &str, Kind); 4] = [
     (Stage::Webhooks, "webhooks", Kind::PurgeCompleted),
 ];
 
-/// Whether a rollout in flight shows this purge.
-pub(super) fn owns(seen: &Observation, purge: &PurgeSeen) -> bool {
-    let mut shown = seen.rollouts.iter().flat_map(|summary| &summary.purges);
-    shown.any(|summary| summary.reference == purge.reference.0)
-}
-
-/// A rollout in flight.
-pub(super) fn card(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
-    html! {
-        article.card {
-            h3 { (link::workload(&summary.workload)) " " small { "rollout " (summary.seq) } }
-            (inside(view, seen, summary))
-            @if !summary.past.history.is_empty() {
-                details.before data-key={ "before " (summary.workload) } {
-                    summary { "Before" }
-                    ul { @for closed in &summary.past.history { li { (closed) } } }
-                }
-            }
-        }
-    }
-}
-
-/// The same without name and history, which a page of its own has elsewhere.
+/// A rollout, in full.
 pub(super) fn inside(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
     html! {
         p.change { (summary.change) }
@@ -67,14 +46,8 @@ fn told<'a>(view: &'a View<'_>, summary: &Summary) -> impl DoubleEndedIterator<I
     view.moments.iter().filter(move |moment| moment.workload == workload && moment.seq == seq)
 }
 
-/// When the rollout ended, as far as this process has seen it.
-pub(super) fn ended(view: &View<'_>, summary: &Summary) -> Markup {
-    let last = told(view, summary).next_back();
-    html! { @if let Some(last) = last { (time::moment(last.at_ms, view.now_ms)) } }
-}
-
 /// The stations, with the time at which each began and how long it took.
-pub(super) fn way(view: &View<'_>, summary: &Summary) -> Markup {
+fn way(view: &View<'_>, summary: &Summary) -> Markup {
     let begins =
         WAY.map(|(_, _, kind)| told(view, summary).find(|moment| moment.kind == kind).map(|moment| moment.at_ms));
     let over = summary.stage == Stage::Idle;
@@ -115,7 +88,7 @@ fn blocks(seen: &Observation, summary: &Summary) -> Markup {
 }
 
 /// The hosts that are known from the notices of it, or of the rollout before.
-pub(super) fn hosts(view: &View<'_>, summary: &Summary) -> Markup {
+fn hosts(view: &View<'_>, summary: &Summary) -> Markup {
     let newest =
         view.moments.iter().rev().find(|moment| moment.workload == summary.workload && !moment.hosts.is_empty());
     html! {
@@ -149,7 +122,7 @@ fn tree(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
                     } @else {
                         @for member in members {
                             li {
-                                span.kind { "member" } (member.member) span.pill.(mood(member.phase)) { (member.phase) }
+                                span.kind { "member" } (member.member) span.pill.(mood(member.phase).class()) { (member.phase) }
                                 span.change { (member.version) }
                             }
                         }
@@ -182,28 +155,20 @@ fn part(ballot: &Ballot) -> Markup {
 }
 
 /// Phase, vote and version of a member.
-pub(super) fn standing(ballot: &Ballot) -> Markup {
+fn standing(ballot: &Ballot) -> Markup {
     html! {
-        span.pill.(stand(ballot)) { (ballot.phase) }
+        span.pill.(mood_of_ballot(ballot).class()) { (ballot.phase) }
         @if ballot.voted { span.pill.good { "voted" } }
         span.change { (ballot.version) }
     }
 }
 
-/// One that is complete and waited for all the same is no good news.
-fn stand(ballot: &Ballot) -> &'static str {
-    match (mood(&ballot.phase), &ballot.awaited) {
-        ("good", Some(_)) => "warn",
-        (mood, _) => mood,
-    }
-}
-
-fn mood(phase: &str) -> &'static str {
+fn mood(phase: &str) -> Mood {
     match phase {
-        "complete" => "good",
-        "rolling" => "busy",
-        "failed" => "bad",
-        _ => "",
+        "complete" => Mood::Good,
+        "rolling" => Mood::Busy,
+        "failed" | "withdrawn" => Mood::Warn,
+        _ => Mood::Rest,
     }
 }
 

@@ -2,32 +2,41 @@
 
 use maud::{Markup, html};
 
-use super::health::{Health, Mood, is_held_up};
+use super::health::Health;
+use super::lines::{self, Facts};
 use super::link::before_name;
-use super::{Asked, Section, View, count, rollout, time};
+use super::mood::Mood;
+use super::{Asked, Section, Trouble, View, count, history, rollout, time};
 use crate::actors::browse::Row;
 use crate::actors::observation::Observation;
 use crate::telemetry::chronicle::Moment;
+use crate::telemetry::passages::passages;
 use kernel::id::WorkloadId;
 use kernel::names::workload_name::WorkloadName;
-use notices::notice::Severity;
+use notices::notice::{Kind, Severity};
 
 /// Moments on one page: those of a dozen rollouts.
 const MOMENTS_MAX: usize = 60;
 
 /// The page in parts.
 pub(super) fn parts(view: &View<'_>, id: &WorkloadId) -> (Health, Vec<Section>) {
-    let seen = match (Health::of_process(view), view.seen) {
-        (Ok(()), Ok(seen)) => seen,
-        (Err(health), _) => return (Health { ..health }, vec![Section::new("health", heading(id, None))]),
-        (Ok(()), Err(reason)) => return (Health::plain(Mood::Bad, reason.as_str()), Vec::new()),
+    let seen = match Health::of_process(view) {
+        Ok(seen) => seen,
+        Err(health) => {
+            let sections = vec![Section::new("health", html! { (heading(id, None)) (health.markup()) })];
+            return (health, sections);
+        }
     };
     let row = view.listing.rows.first();
-    let health = of_one(seen, id, row);
+    let health = of_one(view, seen, id, row);
     let sections = vec![
-        Section::new("health", html! { (heading(id, row)) (health.markup()) (remedy(row)) }),
+        Section::new("health", html! { (heading(id, row)) (health.markup()) (remedy(view, seen, row)) }),
         Section::new("rollout", html! { @if let Some(row) = row { (newest(view, seen, row)) } }),
-        Section::new("told", html! { h2 { "What happened" } (history(view, id, row)) }),
+        Section::new(
+            "history",
+            history::own(view, &passages(view.moments.iter().filter(|moment| moment.workload == *id))),
+        ),
+        Section::new("told", html! { h2 { "What happened" } (story(view, id, row)) }),
     ];
     (health, sections)
 }
@@ -35,39 +44,36 @@ pub(super) fn parts(view: &View<'_>, id: &WorkloadId) -> (Health, Vec<Section>) 
 fn heading(id: &WorkloadId, row: Option<&Row>) -> Markup {
     html! {
         p.crumb {
-            a href="/" { "All workloads" } " / " span.quiet { (before_name(id)) } strong { (id.name) }
+            a href="/workloads" { "Workloads" } " / " span.quiet { (before_name(id)) } strong { (id.name) }
             @if let Some(row) = row { " " span.change { (row.version) } }
         }
     }
 }
 
 /// How this workload is, as its own words have it.
-fn of_one(seen: &Observation, id: &WorkloadId, row: Option<&Row>) -> Health {
+fn of_one(view: &View<'_>, seen: &Observation, id: &WorkloadId, row: Option<&Row>) -> Health {
     let Some(row) = row else {
         let why =
             if seen.synced { "is not on record here" } else { "is not known yet: the workloads are being listed" };
-        return Health::plain(Mood::Busy, format!("{} {why}", id.display_name()));
+        return Health::plain(Mood::Rest, format!("{} {why}", id.display_name()));
     };
-    let summary = seen.rollouts.iter().find(|summary| summary.workload == *id).unwrap_or(&row.summary);
-    let held_up = seen.tallies.iter().find(|tally| tally.workload == *id && is_held_up(tally));
-    let conditions = summary.conditions.iter().cloned().map(Into::into).collect();
-    let mood = match (&row.unwell, &row.left_alone, held_up) {
-        (None, None, None) if row.in_flight => Mood::Busy,
-        (None, None, None) => Mood::Good,
-        (Some(_), ..) | (_, Some(_), _) | (.., Some(_)) => Mood::Warn,
-    };
-    let words = match (held_up.and_then(|tally| tally.blocks.as_ref()), &row.left_alone) {
-        (Some(blocks), _) => blocks.clone(),
-        (None, Some(why)) => format!("left alone for a while: {why}"),
-        (None, None) => row.unwell.as_ref().map_or_else(|| summary.state.clone(), |unwell| unwell.state.clone()),
-    };
-    Health { troubles: conditions, ..Health::plain(mood, words) }
+    let facts = lines::one(view, seen, row);
+    let mood = facts.mood();
+    let words = if mood.needs_a_look() { facts.headline() } else { facts.reason() };
+    let conditions = facts.summary.into_iter().flat_map(|summary| &summary.conditions);
+    let holds = seen.group.iter().filter_map(|group| group.hold.as_ref());
+    let held = holds.map(|hold| Trouble::see("/group", format!("The group is held: {hold}")));
+    let troubles = conditions.map(Trouble::of).chain(held).collect();
+    Health { troubles, ..Health::plain(mood, words) }
 }
 
 /// What to do, where something must be done.
-fn remedy(row: Option<&Row>) -> Markup {
-    let unwell = row.and_then(|row| row.unwell.as_ref());
-    html! { @if let Some(unwell) = unwell { p.todo { span.kind { "What to do: " } (unwell.reason.remedy()) } } }
+fn remedy(view: &View<'_>, seen: &Observation, row: Option<&Row>) -> Markup {
+    let facts = row.map(|row| lines::one(view, seen, row));
+    html! {
+        @if let Some(remedy) = facts.as_ref().and_then(Facts::remedy) { p.todo { span.kind { "What to do: " } (remedy) } }
+        @if let Some(command) = facts.as_ref().and_then(Facts::command) { p.todo { code.command { (command) } } }
+    }
 }
 
 fn newest(view: &View<'_>, seen: &Observation, row: &Row) -> Markup {
@@ -80,7 +86,7 @@ fn newest(view: &View<'_>, seen: &Observation, row: &Row) -> Markup {
 }
 
 /// The notices since the process started, with times, and the ends of the last rollouts, from the ledger.
-fn history(view: &View<'_>, id: &WorkloadId, row: Option<&Row>) -> Markup {
+fn story(view: &View<'_>, id: &WorkloadId, row: Option<&Row>) -> Markup {
     let told: Vec<&Moment> = view.moments.iter().rev().filter(|moment| moment.workload == *id).collect();
     html! {
         div.card {
@@ -102,11 +108,15 @@ fn history(view: &View<'_>, id: &WorkloadId, row: Option<&Row>) -> Markup {
     }
 }
 
+/// The notices of a refused purge, and of a stale edge.
+const REFUSALS: [Kind; 3] = [Kind::PurgeOwed, Kind::PurgeFailed, Kind::EdgeStale];
+
 fn colour(moment: &Moment) -> &'static str {
     match moment.kind.severity() {
         Severity::Info => "",
         Severity::Warn => "warn",
-        Severity::Error => "bad",
+        Severity::Error if REFUSALS.contains(&moment.kind) => "bad",
+        Severity::Error => "warn",
     }
 }
 

@@ -3,20 +3,35 @@
 use maud::{Markup, html};
 use url::form_urlencoded::Serializer;
 
-use super::{View, link, workload};
+use super::health::Health;
+use super::lines::mood_of;
+use super::mood::Mood;
+use super::{Section, View, link, workload};
 use crate::actors::browse::Row;
 use crate::actors::observation::Observation;
 use purge::rollouts::browse::{Only, ROWS_MAX, Search, TEXT_CHARS_MAX};
-use purge::rollouts::unwell::Reason;
+
+pub(super) fn parts(view: &View<'_>, search: &Search) -> (Health, Vec<Section>) {
+    let seen = match Health::of_process(view) {
+        Ok(seen) => seen,
+        Err(health) => {
+            let sections = vec![Section::new("health", health.markup())];
+            return (health, sections);
+        }
+    };
+    let health = Health::plain(Mood::Rest, format!("Workloads of {}", view.about.member));
+    let sections = vec![Section { before: form(search), ..Section::new("workloads", results(view, seen, search)) }];
+    (health, sections)
+}
 
 /// The form. It stands outside of what changes, so that nothing disturbs who types; without a script it is sent as usual.
-pub(super) fn form(search: &Search) -> Markup {
+fn form(search: &Search) -> Markup {
     let option = |only: Only, words: &str| {
         html! { option value=(only.name()) selected[search.only == only] { (words) } }
     };
     html! {
-        h2 #find { "Workloads" }
-        form #search action="/" method="get" role="search" {
+        h1.plain #find { "Workloads" }
+        form #search action="/workloads" method="get" role="search" {
             label for="q" { "Search" }
             input #q name="q" type="search" value=(search.text) maxlength=(TEXT_CHARS_MAX) autocomplete="off"
                 placeholder="a part of namespace/name or of an image";
@@ -31,7 +46,7 @@ pub(super) fn form(search: &Search) -> Markup {
     }
 }
 
-pub(super) fn results(view: &View<'_>, seen: &Observation, search: &Search) -> Markup {
+fn results(view: &View<'_>, seen: &Observation, search: &Search) -> Markup {
     let listing = view.listing;
     let first = search.page.saturating_mul(ROWS_MAX);
     html! {
@@ -71,19 +86,11 @@ fn line(view: &View<'_>, seen: &Observation, row: &Row) -> Markup {
 }
 
 /// What is not at rest, or not well, in a word.
-pub(super) fn pill(row: &Row) -> Markup {
+fn pill(row: &Row) -> Markup {
     html! {
         @if row.left_alone.is_some() { span.pill.warn { "left alone" } " " }
-        @if let Some(unwell) = &row.unwell { span.pill.(colour(unwell.reason)) { (unwell.reason.name()) } " " }
+        @if let Some(unwell) = &row.unwell { span.pill.(mood_of(unwell.reason).class()) { (unwell.reason.name()) } " " }
         @else if row.in_flight { span.pill.busy { "in flight" } " " }
-    }
-}
-
-/// How bad an end is.
-pub(super) const fn colour(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Failed | Reason::Impossible => "bad",
-        Reason::Withdrawn | Reason::Owed | Reason::Partly => "warn",
     }
 }
 
@@ -106,5 +113,5 @@ fn address(search: &Search, page: usize) -> String {
         query.append_pair("q", &search.text);
     }
     query.append_pair("only", search.only.name()).append_pair("page", &(page + 1).to_string());
-    format!("/?{}#find", query.finish())
+    format!("/workloads?{}", query.finish())
 }

@@ -1,11 +1,16 @@
-//! Five situations, to be looked at by a browser: `make page` runs this and drives headless Chromium. It ends with its standard input.
+//! Thirteen situations, to be looked at by a browser: `make page` runs this and drives headless Chromium. It ends with its standard input.
 
 use std::io::Read;
 
+use super::promoting::promoting;
 use super::*;
+use crate::actors::observation::{ReceiverSeen, RunningSeen};
 use crate::looking::tests::{World, web};
 use kernel::id::Seq;
 use notices::notice::{About, Kind, Mentions, Notice};
+use objects::repo::view as repo;
+use objects::status::ConditionView;
+use purge::rollouts::versions::{Has, Versions};
 
 /// Shows one situation, and answers any search with the same workloads.
 struct Situation(Observation, Listing);
@@ -39,6 +44,12 @@ impl Handler<Browse> for Situation {
 fn summary(name: &str, stage: Stage, phase: &'static str, state: &str) -> Summary {
     Summary {
         change: format!("{name}: 4.1.9 → 4.2.0"),
+        versions: Versions {
+            runs: "app: 4.2.0".to_owned(),
+            edge_has: Some(if stage == Stage::Idle { "app: 4.2.0" } else { "app: 4.1.9" }.to_owned()),
+            at_edge: if stage == Stage::Idle { Has::Same } else { Has::Another },
+            ..Versions::default()
+        },
         state: state.to_owned(),
         next: "tells the webhooks when all are completed".to_owned(),
         stage,
@@ -99,6 +110,19 @@ const PURGED: [(Kind, i64, &str); 4] = [
     ),
 ];
 
+const LOOKED: [(Kind, i64, &str); 5] = [
+    (Kind::RolloutStarted, 3_900, "docs: 4.1.9 → 4.2.0 is rolling out"),
+    (Kind::RolloutCompleted, 3_760, "docs: 4.1.9 → 4.2.0 is complete in eu-1"),
+    (Kind::PurgeStarted, 3_740, "CloudFront accepted it"),
+    (Kind::PurgeCompleted, 3_731, "CloudFront reports the purge completed"),
+    (Kind::EdgeFresh, 3_712, "the edge answers what the new pods answer"),
+];
+
+const GIVEN_UP: [(Kind, i64, &str); 2] = [
+    (Kind::RolloutStarted, 900, "search: 4.1.9 → 4.2.0 is rolling out"),
+    (Kind::RolloutFailed, 300, "search: 4.1.9 → 4.2.0: the rollout timeout passed"),
+];
+
 fn three(trouble: Option<&str>) -> Seen {
     let member = |name: &str, is_self, heard_s| MemberSeen {
         name: name.to_owned(),
@@ -148,11 +172,12 @@ fn votes(name: &str, phases: [(&str, Option<&str>); 3], blocks: Option<&str>) ->
 }
 
 fn calm() -> Observation {
-    Observation { workloads: 4, distributions: Some((7, 34)), ..synced() }
+    let receiver = ReceiverSeen { name: "chat".to_owned(), events: Vec::new(), workloads: Vec::new(), last: None };
+    Observation { workloads: 4, distributions: Some((7, 34)), receivers: vec![receiver], ..synced() }
 }
 
 fn all_clear() -> (Observation, Listing) {
-    let recent = vec![record("web", true).summary];
+    let recent = ["web", "docs", "api"].map(|name| record(name, true).summary).into();
     (Observation { recent, ..calm() }, listing(&["api", "docs", "search", "web"], 4))
 }
 
@@ -167,7 +192,9 @@ fn in_flight() -> (Observation, Listing) {
     purging.purges = vec![purge];
     let rolling = "2 of 3 pods ready; api-7c9-x4: ImagePullBackOff, 8m 51s of 10m left";
     let next = "purges when every pod is of the new version and available".to_owned();
-    let rollouts = vec![purging, Summary { next, ..summary("api", Stage::Rollout, "rolling", rolling) }];
+    let mut pulling = Summary { next, ..summary("api", Stage::Rollout, "rolling", rolling) };
+    pulling.versions.pod = Some(("api-7c9-x4".to_owned(), "ImagePullBackOff".to_owned()));
+    let rollouts = vec![purging, pulling];
     let tallies = vec![
         votes("web", [("complete", None); 3], None),
         votes(
@@ -215,10 +242,113 @@ fn needs_a_look() -> (Observation, Listing) {
     let mut found = listing(&["api", "docs", "search", "web"], 4);
     for (at, unwell) in [(0, &seen.unwell[0]), (3, &seen.unwell[1])] {
         found.rows[at].summary.state.clone_from(&unwell.state);
+        found.rows[at].summary.versions = Versions {
+            edge_has: Some("app: 4.1.9".to_owned()),
+            at_edge: Has::Mixed,
+            stale: (unwell.reason == Reason::Owed)
+                .then(|| "AccessDenied: not authorized to perform cloudfront:CreateInvalidation".to_owned()),
+            ..found.rows[at].summary.versions.clone()
+        };
         found.rows[at].unwell = Some(unwell.clone());
     }
     found.rows[1].left_alone = Some("crashed".to_owned());
     (seen, found)
+}
+
+/// One release among those that are fine: what a stranger is shown for five seconds.
+fn stuck() -> (Observation, Listing) {
+    let denied = "AccessDenied: not authorized to perform cloudfront:CreateInvalidation";
+    let mut refused = summary("web", Stage::Purge, "complete", &format!("E1A2B3C4D5E6F7 is not made yet: {denied}"));
+    refused.next = "it is tried again about every 5m, and at once by allclear purge --retry".to_owned();
+    refused.versions.stale = Some(denied.to_owned());
+    let mut moves = summary("api", Stage::Rollout, "rolling", "2 of 3 pods ready, 8m 51s of 10m left");
+    moves.next = "purges when every pod is of the new version and available".to_owned();
+    let (mut seen, found) = all_clear();
+    seen.recent.retain(|summary| summary.workload.name == "docs");
+    (seen.rollouts, seen.group) = (vec![refused, moves], Some(three(None)));
+    seen.tallies = vec![
+        votes("web", [("complete", None); 3], None),
+        votes("api", [("complete", None), ("rolling", None), ("complete", None)], None),
+    ];
+    (seen, found)
+}
+
+fn held() -> (Observation, Listing) {
+    let (mut seen, found) = in_flight();
+    let words = "two clusters have the name eu-1; give each cluster a name of its own (group.member)";
+    let mut group = three(None);
+    group.hold = Some(words.to_owned());
+    group.holds = vec![purge::agreement::roster::Hold::new(purge::agreement::roster::Reason::Twins, words.to_owned())];
+    seen.group = Some(group);
+    (seen, found)
+}
+
+fn standing_by() -> (Observation, Listing) {
+    (Observation { standing_by: Some("allclear-5d9-x2/7".to_owned()), ..calm() }, Listing::default())
+}
+
+fn pipelines() -> (Observation, Listing) {
+    let mut promoting = promoting("1.4");
+    let pipeline = &mut promoting.pipelines[0];
+    (pipeline.suspended, pipeline.id) = (None, kernel::id::PipelineId::new("shop", "web"));
+    pipeline.environments[1].name = kernel::id::Environment("prod".to_owned());
+    pipeline.environments[1].waits = Some("1.4 waits for a person".to_owned());
+    pipeline.environments[1].next = "approve it: `allclear pipeline approve shop/web prod`".to_owned();
+    pipeline.environments[1].question.as_mut().unwrap().words = "Is 1.4 approved for prod?".to_owned();
+    let seen = Observation { promoting: Some(promoting), running: Some(running()), ..all_clear().0 };
+    (seen, all_clear().1)
+}
+
+fn running() -> RunningSeen {
+    let revision: kernel::id::CommitId = "3f2a".repeat(10).parse().unwrap();
+    let condition = ConditionView {
+        kind: "Ready".to_owned(),
+        holds: Some(false),
+        reason: "WaitsForApproval".to_owned(),
+        message: "a person must approve the plan".to_owned(),
+        since_ms: NOW_MS - 600_000,
+    };
+    let plan = repo::PlanView {
+        counts: Some("2 to add, 1 to change, 0 to destroy".to_owned()),
+        fingerprint: "f1".to_owned(),
+        job: "infra-7-plan".to_owned(),
+        logs: "kubectl -n platform logs job/infra-7-plan".to_owned(),
+    };
+    let run = repo::RunView {
+        seq: kernel::id::RunSeq(7),
+        revision: revision.clone(),
+        phase: "Waiting".to_owned(),
+        open: true,
+        message: "its plan waits for a person".to_owned(),
+        job: None,
+        plan: Some(plan),
+        approved: None,
+        started_ms: Some(NOW_MS - 700_000),
+        ended_ms: None,
+        skipped: Vec::new(),
+        again: None,
+    };
+    let question = repo::QuestionView {
+        kind: "Plan".to_owned(),
+        words: "Is this plan approved?".to_owned(),
+        ticket: "0123456789ab".to_owned(),
+        since_ms: NOW_MS - 600_000,
+    };
+    let view = repo::View {
+        id: kernel::id::RepoId::new("platform", "infra"),
+        source: "https://git.example.com/infra".to_owned(),
+        held: repo::Held::default(),
+        head: Some(repo::HeadView { revision, name: "main".to_owned(), seen_ms: NOW_MS - 900_000, unchanged: None }),
+        run: Some(run),
+        queued: None,
+        waits: Some("its plan waits for a person".to_owned()),
+        next: "approve it: `allclear repo approve platform/infra`".to_owned(),
+        question: Some(question),
+        gates: Vec::new(),
+        conditions: vec![condition],
+        history: Vec::new(),
+    };
+    RunningSeen { repos: vec![view], troubles: Vec::new() }
 }
 
 fn ten_thousand_and_hostile() -> (Observation, Listing) {
@@ -236,15 +366,28 @@ async fn gallery() {
     let situations = [
         ("all-clear", "", all_clear()),
         ("in-flight", "", in_flight()),
+        ("stuck", "", stuck()),
         ("needs-a-look", "", needs_a_look()),
-        ("ten-thousand", "?q=service&page=3", ten_thousand_and_hostile()),
+        ("held", "", held()),
+        ("standing-by", "", standing_by()),
+        ("hostile", "", ten_thousand_and_hostile()),
+        ("ten-thousand", "workloads?q=service&page=3", ten_thousand_and_hostile()),
         ("workload", "workloads/shop/web", all_clear()),
+        ("pipelines", "pipelines", pipelines()),
+        ("repos", "repos", pipelines()),
+        ("group", "group", needs_a_look()),
+        ("history", "history", all_clear()),
     ];
     let mut all = Vec::new();
     for (name, path, (seen, listing)) in situations {
         let explained = Arc::new(World::new(web()).sources().await);
+        let moves = !seen.rollouts.is_empty();
         let front = Front { explained: Some(explained), ..front(Situation(seen, listing).start()) };
-        tell(&front, "web", if name == "in-flight" { &PURGED[..3] } else { &PURGED[..] });
+        if !moves {
+            tell(&front, "docs", &LOOKED);
+            tell(&front, "search", &GIVEN_UP);
+        }
+        tell(&front, "web", if moves { &PURGED[..3] } else { &PURGED[..] });
         tell(&front, "api", &[(Kind::RolloutStarted, 69, "api: 4.1.9 → 4.2.0 is rolling out")]);
         let serving = start(front).await;
         println!("page {name} http://{}/{path}", serving.addresses().page);

@@ -90,7 +90,9 @@ async fn an_event_has_what_changed_and_nothing_else_and_many_browsers_share_one_
     let first = browser.event().await.unwrap();
     let page = body(&ask(address, "GET", "/").await).to_owned();
     for (id, html) in first["sections"].as_object().unwrap() {
-        assert!(page.contains(&format!("<section id=\"{id}\">{}</section>", html.as_str().unwrap())), "{id}: {page}");
+        let html = html.as_str().unwrap();
+        let is_whole = |tag: &str, more: &str| page.contains(&format!("<{tag} id=\"{id}\"{more}>{html}</{tag}>"));
+        assert!(is_whole("section", "") || is_whole("nav", " aria-label=\"Pages\""), "{id}: {page}");
     }
     assert!(first["title"].as_str().unwrap().starts_with("All clear · allclear"), "{first}");
 
@@ -106,9 +108,11 @@ async fn an_event_has_what_changed_and_nothing_else_and_many_browsers_share_one_
     assert_eq!(ids(&browser.event().await.unwrap()), ["numbers"]);
     changing.set(busy("<script>"));
     let event = browser.event().await.unwrap();
-    assert!(ids(&event).contains(&"flight") && ids(&event).contains(&"health"), "{event}");
-    assert!(!ids(&event).contains(&"group"), "{event}");
-    assert!(event.to_string().contains("&lt;script&gt;") && !event.to_string().contains("<script>"), "{event}");
+    assert!(ids(&event).contains(&"board") && ids(&event).contains(&"health"), "{event}");
+    assert!(!ids(&event).contains(&"tabs"), "{event}");
+    // Title and headline are set as texts.
+    let html = event["sections"].to_string();
+    assert!(html.contains("&lt;script&gt;") && !html.contains("<script>"), "{event}");
     let looks = changing.asked.load(Ordering::SeqCst) - before;
     let bound = 2 * usize::try_from(began.elapsed().as_secs()).unwrap() + 5;
     assert!(looks < bound, "ten browsers asked {looks} times, and {bound} are too many");
@@ -121,7 +125,7 @@ async fn the_stream_of_a_workload_is_about_that_and_what_is_no_page_has_none() {
     let serving = start(showing(busy("web"))).await;
     let address = serving.addresses().page;
     let mut browser = Browser::open(address, "/live/workloads/shop/web").await;
-    assert_eq!(ids(&browser.event().await.unwrap()), ["health", "rollout", "told"]);
+    assert_eq!(ids(&browser.event().await.unwrap()), ["health", "history", "rollout", "tabs", "told"]);
     for (method, path, status) in
         [("GET", "/live/x", 404), ("GET", "/livex", 404), ("HEAD", "/live", 200), ("POST", "/live", 405)]
     {
@@ -174,7 +178,7 @@ async fn a_browser_that_does_not_read_costs_no_more_than_what_the_system_buffers
         seen.rollouts[0].next = number.to_string();
         changing.set(seen.clone());
         // The one that reads gets every change, whatever the other does.
-        while !reading.event().await.unwrap().to_string().contains(&format!("{}</dd>", 100 + number)) {}
+        while !reading.event().await.unwrap().to_string().contains(&format!("{} workloads</a>", 100 + number)) {}
     }
     serving.stop().await;
 }
@@ -189,7 +193,7 @@ async fn a_stream_says_that_the_process_ends_and_is_over_within_the_grace() {
     draining.store(true, Ordering::Relaxed);
     let last = browser.event().await.unwrap();
     assert!(last["headline"].as_str().unwrap().starts_with("Shutting down"), "{last}");
-    assert_eq!(last["sections"]["flight"], "", "what is not shown any more is emptied");
+    assert_eq!(last["sections"]["board"], "", "what is not shown any more is emptied");
     let began = tokio::time::Instant::now();
     serving.stop().await;
     assert!(began.elapsed() < Duration::from_millis(900), "{:?}: no stream is waited for", began.elapsed());

@@ -7,7 +7,7 @@ use objects::pipeline::view::{EnvironmentView, PromotionView, QuestionView, Requ
 use objects::status::ConditionView;
 
 /// A Pipeline of which `name` stands wherever a text can.
-fn promoting(name: &str) -> PromotingSeen {
+pub(super) fn promoting(name: &str) -> PromotingSeen {
     let revision = Some(Revision(name.to_owned()));
     let target = |ready, error: Option<&str>| TargetView {
         name: name.to_owned(),
@@ -73,7 +73,10 @@ async fn the_page_shows_pipelines_from_left_to_right_with_every_wait_in_words() 
     let seen = Observation { promoting: Some(promoting(name)), ..synced() };
     let serving = start(showing(seen)).await;
     // A wait for a person is no trouble, and a text of others no markup.
-    page_is(&serving, "/", &["health", "pipelines"], expect_file!["pipelines.html"]).await;
+    page_is(&serving, "/pipelines", &[], expect_file!["pipelines.html"]).await;
+    let board = body(&ask(serving.addresses().page, "GET", "/").await).to_owned();
+    assert!(board.contains("All clear") && board.contains("Pipelines<span class=\"mark\""), "{board}");
+    assert!(!board.contains("/repos") && !board.contains("/group") && !board.contains("/history"), "{board}");
     let state = ask(serving.addresses().page, "GET", "/api/v1/state").await;
     let json: serde_json::Value = serde_json::from_str(body(&state)).unwrap();
     assert_eq!(json["promoting"]["pipelines"][0]["environments"][1]["question"]["ticket"], "0123456789ab");
@@ -98,7 +101,9 @@ async fn a_pipeline_that_needs_a_person_is_in_the_headline_and_no_link_leads_to_
     let url = "javascript:alert(1)".to_owned();
     seen.pipelines[0].environments[1].request = Some(RequestView { url, number: 7 });
     let serving = start(showing(Observation { promoting: Some(seen), ..synced() })).await;
-    page_is(&serving, "/", &["health", "pipelines"], expect_file!["stalled.html"]).await;
+    page_is(&serving, "/", &["health"], expect_file!["stalled.html"]).await;
+    let page = body(&ask(serving.addresses().page, "GET", "/pipelines").await).to_owned();
+    assert!(!page.contains("href=\"javascript") && page.contains("goes back from 1.4"), "{page}");
     // Purging does not depend on it.
     let ready = ask(serving.addresses().probes, "GET", "/readyz").await;
     assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");

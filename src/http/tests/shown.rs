@@ -40,7 +40,16 @@ fn hashes(page: &str, tag: &str) -> Vec<String> {
 #[actix::test]
 async fn the_policy_allows_the_script_and_the_style_of_the_page_and_nothing_else() {
     let serving = start(showing(busy("web"))).await;
-    for path in ["/", "/workloads/shop/web", "/workloads/shop/gone", "/?q=%0A%3Cscript%3Ealert(1)%3C/script%3E"] {
+    for path in [
+        "/",
+        "/workloads/shop/web",
+        "/workloads/shop/gone",
+        "/workloads?q=%0A%3Cscript%3Ealert(1)%3C/script%3E",
+        "/pipelines",
+        "/repos",
+        "/group",
+        "/history",
+    ] {
         let answer = ask(serving.addresses().page, "GET", path).await;
         let policy = answer.lines().find_map(|line| line.strip_prefix("content-security-policy: ")).unwrap();
         for (tag, source) in [("style", "style-src"), ("script", "script-src")] {
@@ -70,29 +79,39 @@ async fn a_page_of_very_much_is_bounded() {
     let front = showing(seen.clone());
     let (_end, ending) = watch::channel(false);
     let window = Window::new(front, TURN_WITHIN, ending);
-    let asked = asked("/", "page=3&only=all&q=web%20%26").unwrap();
-    let html = window.view(&asked, Ok(&seen), &listing, |view| page::render(view, None));
+    let of = |path, query| {
+        let asked = asked(path, query).unwrap();
+        window.view(&asked, Ok(&seen), &listing, |view| page::render(view, None))
+    };
+    let board = of("/", "");
+    assert!(board.len() < 600_000, "{} bytes", board.len());
+    assert!(board.contains("and 9900 more") && board.contains("/workloads?only=needs-a-look"), "where the rest is");
+    let html = of("/workloads", "page=3&only=all&q=web%20%26");
     assert!(html.len() < 600_000, "{} bytes", html.len());
     assert!(html.contains("101–150 of 10000") && html.contains("page 3 of 200"), "the pages of the search");
-    assert!(html.contains(r##"href="/?q=web+%26&amp;only=all&amp;page=4#find""##), "the next page of the same search");
-    assert!(html.contains("and 9900 more"), "the rest is in the JSON");
+    assert!(
+        html.contains(r#"href="/workloads?q=web+%26&amp;only=all&amp;page=4""#),
+        "the next page of the same search"
+    );
 }
 
 #[test]
 fn an_address_is_a_search_or_a_workload_and_what_cannot_be_meant_is_left_out() {
-    let overview = |text: &str, only, page| Some(Asked::Overview(Search { text: text.to_owned(), only, page }));
-    assert_eq!(asked("/", ""), overview("", Only::All, 0));
-    assert_eq!(asked("", "q=shop+web%2F1&only=needs-a-look&page=3&x=y"), overview("shop web/1", Only::Amber, 2));
+    let listed = |text: &str, only, page| Some(Asked::Workloads(Search { text: text.to_owned(), only, page }));
+    let workloads = |query: &str| asked("/workloads", query);
+    assert_eq!((asked("/", ""), asked("", "q=x")), (Some(Asked::Board), Some(Asked::Board)));
+    assert_eq!(workloads(""), listed("", Only::All, 0));
+    assert_eq!(workloads("q=shop+web%2F1&only=needs-a-look&page=3&x=y"), listed("shop web/1", Only::Amber, 2));
     for page in ["0", "1", "-1", "x", "99999999999999999999"] {
-        assert_eq!(asked("/", &format!("page={page}")), overview("", Only::All, 0), "{page}");
+        assert_eq!(workloads(&format!("page={page}")), listed("", Only::All, 0), "{page}");
     }
-    let Some(Asked::Overview(search)) = asked("/", &format!("q={}", "é".repeat(5_000))) else { panic!("a search") };
+    let Some(Asked::Workloads(search)) = workloads(&format!("q={}", "é".repeat(5_000))) else { panic!("a search") };
     assert_eq!(search.text.chars().count(), TEXT_CHARS_MAX);
     assert_eq!(asked("/workloads/shop/web", "q=x"), Some(Asked::Workload(WorkloadId::deployment("shop", "web"))));
     let stateful_set = WorkloadId::new(kernel::id::Kind::StatefulSet, "shop", "web");
     assert_eq!(asked("/workloads/shop/statefulset/web", ""), Some(Asked::Workload(stateful_set)));
-    for path in
-        ["/workloads", "/workloads/", "/workloads/shop", "/workloads/shop/", "/workloads/shop/web/x", "/x", "//"]
+    assert_eq!(asked("/history", ""), Some(Asked::History));
+    for path in ["/workloads/", "/workloads/shop", "/workloads/shop/", "/workloads/shop/web/x", "/x", "//", "/group/x"]
     {
         assert_eq!(asked(path, ""), None, "{path}");
     }
@@ -135,6 +154,30 @@ async fn all_clear_says_since_when_and_how_long_the_last_purge_took() {
     serving.stop().await;
 }
 
+/// At rest and complete; what `of` makes of it.
+async fn page_of_one(of: impl FnOnce(&mut Observation)) -> String {
+    let mut seen = busy("web");
+    seen.rollouts[0].conditions.clear();
+    seen.rollouts[0].stage = Stage::Idle;
+    (seen.quarantined, seen.deliveries) = (Vec::new(), Vec::new());
+    of(&mut seen);
+    let serving = start(showing(seen)).await;
+    let shown = page(&serving, "/workloads/shop/web").await;
+    serving.stop().await;
+    shown
+}
+
+#[actix::test]
+async fn the_page_of_a_workload_is_not_green_while_its_purge_is_refused_or_its_group_is_held() {
+    assert!(page_of_one(|_| {}).await.contains("health busy"));
+    let refused = page_of_one(|seen| seen.rollouts[0].versions.stale = Some("AccessDenied".to_owned())).await;
+    assert!(refused.contains("health bad") && refused.contains("shop/web is stale at the edge: AccessDenied"));
+    assert!(refused.contains("allclear purge shop/web --retry"), "{refused}");
+    let hold = Some("two clusters have one name".to_owned());
+    let held = page_of_one(|seen| seen.group = Some(Seen { hold, ..Seen::default() })).await;
+    assert!(held.contains("health warn") && held.contains("The group is held: two clusters have one name"), "{held}");
+}
+
 #[actix::test]
 async fn what_needs_a_look_says_what_to_do_and_leads_there() {
     let unwell = Reason::ALL.map(|reason| Unwell {
@@ -143,7 +186,7 @@ async fn what_needs_a_look_says_what_to_do_and_leads_there() {
         state: "it did not end well".to_owned(),
     });
     let serving = start(showing(Observation { unwell: unwell.into(), ..synced() })).await;
-    page_is(&serving, "/", &["health", "look"], expect_file!["unwell.html"]).await;
+    page_is(&serving, "/", &["health", "board"], expect_file!["unwell.html"]).await;
     serving.stop().await;
 }
 
@@ -169,12 +212,12 @@ async fn a_cluster_that_holds_the_others_up_says_so_first() {
         let mut seen = busy("web");
         seen.deliveries.clear();
         seen.quarantined.clear();
+        seen.rollouts[0].conditions.clear();
         seen.tallies.push(tally(phase));
         let serving = start(showing(seen)).await;
         let first = page(&serving, "/").await;
-        assert_eq!(first.contains("others wait for this cluster with 1 workload"), is_amber, "{first}");
+        assert_eq!(first.contains(&format!("shop/web: {blocks}<span class=\"rest\">")), is_amber, "{first}");
         assert_eq!(first.contains("health warn"), is_amber, "{first}");
-        assert!(first.contains(blocks), "{first}");
         let own = page(&serving, "/workloads/shop/web").await;
         assert_eq!(own.contains(&format!("{blocks}<span class=\"rest\">")), is_amber, "{own}");
         serving.stop().await;

@@ -5,3 +5,4 @@ pub mod edge;
 pub mod goal;
 pub mod rollout;
 pub mod unwell;
+pub mod versions;

@@ -15,6 +15,7 @@ use crate::rollouts::rollout::Rollout;
 use crate::rollouts::rollout::clock::Clock;
 use crate::rollouts::rollout::news::returns;
 use crate::rollouts::rollout::sight::Sight;
+use crate::rollouts::versions::Versions;
 use crate::workloads::readiness::{self, Pods};
 use crate::workloads::serving::OldPods;
 use crate::workloads::workload::Workload;
@@ -45,6 +46,7 @@ pub struct Summary {
     pub phase: &'static str,
     /// The versions in words.
     pub change: String,
+    pub versions: Versions,
     /// Its wait, or its outcome.
     pub state: String,
     pub next: String,
@@ -172,6 +174,7 @@ impl Summary {
             seq: record.seq.0,
             phase: record.phase.name(),
             change: change(record.before(), &record.version),
+            versions: Versions::of(record, pods),
             own: Some(state.clone()),
             state,
             next,
@@ -186,7 +189,8 @@ impl Summary {
     /// The same of a workload that is not followed now, and why: what its record says is not about now.
     #[must_use]
     pub fn not_followed(self, why: String) -> Self {
-        Self { state: why, next: "nothing is purged for it".to_owned(), conditions: Vec::new(), ..self }
+        let versions = Versions { stale: None, pod: None, ..self.versions };
+        Self { state: why, next: "nothing is purged for it".to_owned(), conditions: Vec::new(), versions, ..self }
     }
 
     /// The same of a rollout at the barrier, by one look at its old pods.
@@ -207,6 +211,7 @@ impl Summary {
             seq: 0,
             phase: "unknown",
             change: String::new(),
+            versions: Versions::default(),
             state,
             next: "goes on from its record".to_owned(),
             own: None,

@@ -1,0 +1,478 @@
+//! The rows of the board, from what the actors show: one for each workload that moves, moved lately or needs somebody, with the worst
+//! first. A pure function of the state; how a row looks is `board`'s.
+//!
+//! Words are those of the records and of the group. A command has the real names, and is left out where a name is no usual one: it is
+//! there to be pasted into a shell.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::mood::Mood;
+use super::{SHOWN_MAX, View};
+use crate::actors::browse::Row;
+use crate::actors::observation::Observation;
+use crate::http::names::is_name;
+use crate::telemetry::passages::{Passage, Stage as Lap};
+use kernel::id::{Subject, WorkloadId};
+use kernel::names::workload_name::WorkloadName;
+use kernel::text::phrase;
+use notices::notice::Kind;
+use purge::agreement::roster::{Hold, Reason as Cause};
+use purge::agreement::tally::{Ballot, Tally};
+use purge::rollouts::rollout::{Stage, Summary};
+use purge::rollouts::unwell::{Reason, Unwell};
+use purge::rollouts::versions::{Has, Versions};
+
+/// Characters of a reason in a headline: a line and a half of a wide page. The row has all of it.
+const CAUSE_CHARS_MAX: usize = 140;
+
+/// All that is known of one workload.
+#[derive(Clone, Copy)]
+pub(super) struct Facts<'a> {
+    pub workload: &'a WorkloadId,
+    /// The newest words about it.
+    pub summary: Option<&'a Summary>,
+    /// Its rollout is in flight here.
+    pub moves: bool,
+    pub unwell: Option<&'a Unwell>,
+    /// Why it is left alone, if it is.
+    pub left_alone: Option<&'a str>,
+    pub tally: Option<&'a Tally>,
+    /// The way of its newest rollout, as far as this process has told of it.
+    pub passage: Option<&'a Passage>,
+    /// Nothing can be agreed on in its group.
+    pub held: bool,
+}
+
+/// What is said where nothing more is known of a workload that is left alone.
+const CRASHED: &str = "it crashed too often; its record is unchanged, and the log says why";
+
+/// A part of a row: its colour, its words, and since when.
+pub(super) struct Cell {
+    pub mood: Mood,
+    pub words: String,
+    pub at_ms: Option<i64>,
+}
+
+impl Cell {
+    fn new(mood: Mood, words: impl Into<String>) -> Self {
+        Self { mood, words: words.into(), at_ms: None }
+    }
+}
+
+/// The board's rows, the worst first, and how many there are in all.
+pub(super) fn lines<'a>(view: &View<'a>, seen: &'a Observation) -> (Vec<Facts<'a>>, usize) {
+    let by = |all: &'a [Summary]| -> BTreeMap<&'a WorkloadId, &'a Summary> {
+        all.iter().rev().map(|summary| (&summary.workload, summary)).collect()
+    };
+    let (moving, recent) = (by(&seen.rollouts), by(&seen.recent));
+    let rows: BTreeMap<&WorkloadId, &Row> = view.listing.rows.iter().map(|row| (&row.summary.workload, row)).collect();
+    let unwell: BTreeMap<&WorkloadId, &Unwell> = seen.unwell.iter().map(|one| (&one.workload, one)).collect();
+    let tallies: BTreeMap<&WorkloadId, &Tally> = seen.tallies.iter().map(|tally| (&tally.workload, tally)).collect();
+    let passages: BTreeMap<(&WorkloadId, u64), &Passage> =
+        view.passages.iter().map(|passage| ((&passage.workload, passage.seq), passage)).collect();
+    let aside: BTreeSet<&WorkloadId> = seen.quarantined.iter().collect();
+    let mut all: BTreeSet<&WorkloadId> = aside.clone();
+    all.extend(moving.keys().chain(recent.keys()).chain(unwell.keys()).chain(tallies.keys()));
+    let facts = |workload: &'a WorkloadId| {
+        let row = rows.get(workload).copied();
+        let past = row.map(|row| &row.summary).or(recent.get(workload).copied());
+        let summary = moving.get(workload).copied().or(past);
+        let why = row.and_then(|row| row.left_alone.as_deref());
+        Facts {
+            workload,
+            summary,
+            moves: moving.contains_key(workload),
+            unwell: unwell.get(workload).copied(),
+            left_alone: aside.contains(workload).then(|| why.unwrap_or(CRASHED)),
+            tally: tallies.get(workload).copied(),
+            passage: summary.and_then(|summary| passages.get(&(workload, summary.seq)).copied()),
+            held: is_held(seen),
+        }
+    };
+    let mut lines: Vec<Facts<'a>> = all.into_iter().map(facts).collect();
+    lines.sort_by_key(|line| (line.mood(), Reverse(line.passage.map(|passage| passage.last_ms)), line.workload));
+    let count = lines.len();
+    lines.truncate(SHOWN_MAX);
+    (lines, count)
+}
+
+/// The same of one workload, for its own page.
+pub(super) fn one<'a>(view: &View<'a>, seen: &'a Observation, row: &'a Row) -> Facts<'a> {
+    let workload = &row.summary.workload;
+    let live = seen.rollouts.iter().find(|summary| summary.workload == *workload);
+    let summary = live.unwrap_or(&row.summary);
+    Facts {
+        workload,
+        summary: Some(summary),
+        moves: live.is_some() || row.in_flight,
+        unwell: row.unwell.as_ref().filter(|_| live.is_none()),
+        left_alone: row.left_alone.as_deref(),
+        tally: seen.tallies.iter().find(|tally| tally.workload == *workload),
+        passage: view.passages.iter().find(|one| one.workload == *workload && one.seq == summary.seq),
+        held: is_held(seen),
+    }
+}
+
+/// Whether nothing can be agreed on, for a reason that somebody should look at.
+fn is_held(seen: &Observation) -> bool {
+    seen.group.as_ref().is_some_and(|group| group.hold.is_some() && group.holds.first().is_none_or(counts))
+}
+
+/// A start, and a dry run, hold a group by rights.
+pub(super) fn counts(hold: &Hold) -> bool {
+    !matches!(hold.reason, Cause::Starting | Cause::DryRun)
+}
+
+/// Whether others wait for this cluster while nothing moves here. While its own rollout goes on, a wait is no trouble.
+pub(super) fn is_held_up(tally: &Tally) -> bool {
+    let rolls = tally.members.iter().any(|ballot| ballot.is_self && ballot.phase == "rolling");
+    tally.blocks.is_some() && !rolls
+}
+
+/// What an end that was not well means for the edge.
+pub(super) const fn mood_of(reason: Reason) -> Mood {
+    match reason {
+        Reason::Failed => Mood::Warn,
+        Reason::Withdrawn | Reason::Owed | Reason::Impossible | Reason::Partly => Mood::Bad,
+    }
+}
+
+impl<'a> Facts<'a> {
+    pub fn name(&self) -> String {
+        self.workload.display_name()
+    }
+
+    fn versions(&self) -> Option<&'a Versions> {
+        self.summary.map(|summary| &summary.versions)
+    }
+
+    fn stale(&self) -> Option<&'a str> {
+        self.versions().and_then(|versions| versions.stale.as_deref())
+    }
+
+    fn pod(&self) -> Option<&'a (String, String)> {
+        self.versions().and_then(|versions| versions.pod.as_ref())
+    }
+
+    fn condition(&self) -> Option<&'a String> {
+        self.summary.and_then(|summary| summary.conditions.first())
+    }
+
+    fn blocks(&self) -> Option<&'a String> {
+        self.tally.filter(|tally| is_held_up(tally)).and_then(|tally| tally.blocks.as_ref())
+    }
+
+    pub fn mood(&self) -> Mood {
+        let unwell = self.unwell.map(|unwell| mood_of(unwell.reason));
+        let moves = self.moves || self.tally.is_some();
+        let waits = self.left_alone.is_some()
+            || self.blocks().is_some()
+            || self.pod().is_some()
+            || self.condition().is_some()
+            || (self.held && moves);
+        match unwell {
+            Some(Mood::Bad) => Mood::Bad,
+            _ if self.stale().is_some() => Mood::Bad,
+            Some(mood) => mood,
+            None if waits => Mood::Warn,
+            None if moves => Mood::Busy,
+            None => self.summary.map_or(Mood::Rest, ended),
+        }
+    }
+
+    /// Its name and why somebody should look, or what it does, in one sentence.
+    pub fn headline(&self) -> String {
+        let name = self.name();
+        let because = |words: &str, cause: &str| format!("{name} {words}: {}", phrase(cause, CAUSE_CHARS_MAX));
+        if let Some(Unwell { reason, state, .. }) = self.unwell {
+            let cause = self.stale().unwrap_or_else(|| self.without_change(state));
+            return because(verdict(*reason), cause);
+        }
+        if let Some(stale) = self.stale() {
+            return because("is stale at the edge", stale);
+        }
+        if let Some(why) = self.left_alone {
+            return because("is left alone for a while", why);
+        }
+        if let Some(blocks) = self.blocks() {
+            return format!("{name}: {blocks}");
+        }
+        if let Some((pod, reason)) = self.pod() {
+            return because(&format!("waits for its pod {pod}"), reason);
+        }
+        if let Some(condition) = self.condition() {
+            return format!("{name}: {}", phrase(condition, CAUSE_CHARS_MAX));
+        }
+        if self.held {
+            return format!("{name} waits: its group is held");
+        }
+        format!("{name} {}", self.doing())
+    }
+
+    fn doing(&self) -> &'static str {
+        match self.summary.filter(|_| self.moves).map(|summary| summary.stage) {
+            Some(Stage::Rollout) => "is rolling out",
+            Some(Stage::Agreement) if self.tally.is_some() => "waits for its group",
+            Some(Stage::Agreement) => "is about to be purged",
+            Some(Stage::Purge) => "is being purged",
+            Some(Stage::Webhooks) => "is purged, and webhooks are told",
+            Some(Stage::Idle) => "is being looked at",
+            None => "moves in another cluster of its group",
+        }
+    }
+
+    /// A sentence without the versions before it, which stand beside it.
+    fn without_change<'b>(&self, state: &'b str) -> &'b str {
+        let change = self.summary.map_or("", |summary| summary.change.as_str());
+        state.strip_prefix(change).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(state)
+    }
+
+    /// Why it is where it is, in full.
+    pub fn reason(&self) -> String {
+        match (self.unwell, self.left_alone, self.summary, self.tally) {
+            (Some(unwell), ..) => self.without_change(&unwell.state).to_owned(),
+            (None, Some(why), ..) => format!("left alone for a while: {why}"),
+            (None, None, Some(summary), _) => self.without_change(&summary.state).to_owned(),
+            (None, None, None, Some(tally)) => tally.state.clone(),
+            (None, None, None, None) => String::new(),
+        }
+    }
+
+    /// What comes next by itself.
+    pub fn next(&self) -> Option<&'a str> {
+        self.summary.filter(|_| self.moves).map(|summary| summary.next.as_str())
+    }
+
+    /// What a person does about it.
+    pub fn remedy(&self) -> Option<&'static str> {
+        let refused = self.stale().filter(|_| self.moves).map(|_| Reason::Owed);
+        self.unwell.map(|unwell| unwell.reason).or(refused).map(Reason::remedy)
+    }
+
+    /// The command that says more, or mends it.
+    pub fn command(&self) -> Option<String> {
+        let WorkloadId { namespace, name, .. } = self.workload;
+        if !self.mood().needs_a_look() || !is_name(namespace) || !is_name(name) {
+            return None;
+        }
+        let path = format!("{namespace}/{}", WorkloadName::of(self.workload));
+        let is_refused = self.stale().is_some() && self.moves;
+        Some(match (self.unwell.map(|unwell| unwell.reason), self.pod()) {
+            (Some(Reason::Owed), _) => format!("allclear purge {path} --retry"),
+            (Some(Reason::Withdrawn | Reason::Impossible | Reason::Partly), _) => format!("allclear purge {path}"),
+            (None, _) if is_refused => format!("allclear purge {path} --retry"),
+            (None, Some((pod, _))) if is_name(pod) => format!("kubectl -n {namespace} describe pod {pod}"),
+            (Some(Reason::Failed) | None, _) => format!("allclear explain {path}"),
+        })
+    }
+
+    /// Whether it is purged, and since when.
+    pub fn purged(&self, dry_run: bool) -> Cell {
+        let told = |lap| self.passage.and_then(|passage| passage.began(lap));
+        let stage = self.summary.filter(|_| self.moves).map(|summary| summary.stage);
+        let has = self.versions().map(|versions| versions.at_edge);
+        if self.stale().is_some() || self.unwell.is_some_and(|unwell| mood_of(unwell.reason) == Mood::Bad) {
+            let seen_stale = self.passage.is_some_and(|passage| passage.seen == Some(Kind::EdgeStale));
+            return Cell::new(Mood::Bad, if seen_stale { "stale" } else { "not purged" });
+        }
+        if self.unwell.is_some() {
+            return Cell::new(Mood::Rest, "not purged");
+        }
+        let purged = if dry_run { "would be purged" } else { "purged" };
+        match (stage, has) {
+            (Some(Stage::Purge), _) => Cell { at_ms: told(Lap::Purge), ..Cell::new(Mood::Busy, "under way") },
+            (Some(Stage::Rollout | Stage::Agreement), _) => Cell::new(Mood::Rest, "not yet"),
+            (_, Some(Has::Same)) => Cell { at_ms: told(Lap::Look), ..Cell::new(Mood::Good, purged) },
+            (_, Some(Has::NoEdge)) => Cell::new(Mood::Rest, "no edge"),
+            (_, Some(Has::Another | Has::Mixed | Has::Unknown) | None) => Cell::new(Mood::Rest, "–"),
+        }
+    }
+
+    /// Whether the webhooks were told; `None` where there is none.
+    pub fn told(&self, seen: &Observation) -> Option<Cell> {
+        if seen.receivers.is_empty() && seen.deliveries.is_empty() {
+            return None;
+        }
+        let is_ours = |subject: &Subject| *subject == *self.workload;
+        let mut own = seen.deliveries.iter().filter(|delivery| is_ours(&delivery.subject)).peekable();
+        let waits = own.peek().is_some();
+        Some(if let Some(dead) = own.find(|delivery| delivery.given_up) {
+            Cell::new(Mood::Warn, format!("not {}", dead.hook))
+        } else if waits {
+            Cell::new(Mood::Busy, "under way")
+        } else if self.moves {
+            Cell::new(Mood::Rest, "nothing yet")
+        } else {
+            Cell::new(Mood::Rest, "nothing waits")
+        })
+    }
+}
+
+/// How a rollout that is over, and needs no look, ended.
+fn ended(summary: &Summary) -> Mood {
+    match (summary.phase, summary.versions.at_edge) {
+        ("complete", Has::Same | Has::NoEdge) => Mood::Good,
+        _ => Mood::Rest,
+    }
+}
+
+const fn verdict(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Failed => "did not roll out",
+        Reason::Withdrawn => "was given up by its group, and the edge is stale",
+        Reason::Owed | Reason::Impossible => "is stale at the edge",
+        Reason::Partly => "is stale at a part of the edge",
+    }
+}
+
+/// One that is complete and waited for all the same is no good news.
+pub(super) fn mood_of_ballot(ballot: &Ballot) -> Mood {
+    match (ballot.phase.as_str(), ballot.voted, &ballot.awaited) {
+        ("failed" | "withdrawn", ..) | ("complete", false, Some(_)) => Mood::Warn,
+        ("rolling", ..) => Mood::Busy,
+        ("complete", ..) => Mood::Good,
+        _ => Mood::Rest,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looking::About;
+
+    fn of(name: &str, at_edge: Has) -> Summary {
+        let versions = Versions { at_edge, runs: "app: 2".to_owned(), ..Versions::default() };
+        let id = WorkloadId::deployment("shop", name);
+        Summary { phase: "complete", versions, seq: 4, ..Summary::unknown(&id, "purged".to_owned()) }
+    }
+
+    fn moving(name: &str, stage: Stage) -> Summary {
+        Summary { stage, ..of(name, Has::Another) }
+    }
+
+    fn unwell(name: &str, reason: Reason) -> Unwell {
+        Unwell { workload: WorkloadId::deployment("shop", name), reason, state: "not purged: why".to_owned() }
+    }
+
+    /// Each row's name and mood.
+    fn shown(seen: &Observation) -> Vec<(String, Mood)> {
+        with(seen, |lines| lines.iter().map(|line| (line.workload.name.clone(), line.mood())).collect())
+    }
+
+    fn with<T>(seen: &Observation, of: impl FnOnce(&[Facts<'_>]) -> T) -> T {
+        let about = About { member: "eu-1".to_owned(), group: "default".to_owned(), dry_run: false };
+        let listing = crate::actors::browse::Listing::default();
+        let view = View {
+            about: &about,
+            asked: &super::super::Asked::Board,
+            draining: false,
+            seen: Ok(seen),
+            listing: &listing,
+            moments: &[],
+            passages: &[],
+            last_purge: None,
+            now_ms: 0,
+        };
+        of(&lines(&view, seen).0)
+    }
+
+    fn refused(summary: Summary) -> Summary {
+        let versions = Versions { stale: Some("AccessDenied".to_owned()), ..summary.versions };
+        Summary { versions, ..summary }
+    }
+
+    #[test]
+    fn the_worst_comes_first_and_each_colour_means_one_thing() {
+        let seen = Observation {
+            rollouts: vec![moving("moves", Stage::Rollout), refused(moving("refused", Stage::Purge))],
+            recent: vec![of("well", Has::Same), of("edgeless", Has::NoEdge), of("overtaken", Has::Mixed)],
+            unwell: vec![unwell("failed", Reason::Failed), unwell("given-up", Reason::Withdrawn)],
+            quarantined: vec![WorkloadId::deployment("shop", "aside")],
+            ..Observation::default()
+        };
+        let expected = [
+            ("given-up", Mood::Bad),
+            ("refused", Mood::Bad),
+            ("aside", Mood::Warn),
+            ("failed", Mood::Warn),
+            ("moves", Mood::Busy),
+            ("edgeless", Mood::Good),
+            ("well", Mood::Good),
+            ("overtaken", Mood::Rest),
+        ];
+        assert_eq!(shown(&seen), expected.map(|(name, mood)| (name.to_owned(), mood)));
+    }
+
+    #[test]
+    fn what_moves_again_has_one_row_and_its_end_before_is_not_shown() {
+        let seen = Observation {
+            rollouts: vec![moving("web", Stage::Rollout)],
+            recent: vec![of("web", Has::Same)],
+            ..Observation::default()
+        };
+        assert_eq!(shown(&seen), [("web".to_owned(), Mood::Busy)]);
+    }
+
+    #[test]
+    fn a_troubled_pod_and_a_held_group_are_amber_while_it_moves() {
+        let group = |hold: Option<&str>| {
+            Some(purge::broker::Seen { hold: hold.map(str::to_owned), ..purge::broker::Seen::default() })
+        };
+        let pod = Some(("web-x4".to_owned(), "ImagePullBackOff".to_owned()));
+        let mut troubled = moving("web", Stage::Rollout);
+        troubled.versions.pod = pod;
+        let mut seen = Observation { rollouts: vec![troubled], group: group(None), ..Observation::default() };
+        assert_eq!(shown(&seen)[0].1, Mood::Warn);
+        with(&seen, |lines| {
+            assert_eq!(lines[0].headline(), "shop/web waits for its pod web-x4: ImagePullBackOff");
+            assert_eq!(lines[0].command().as_deref(), Some("kubectl -n shop describe pod web-x4"));
+        });
+        seen.rollouts[0].versions.pod = None;
+        assert_eq!(shown(&seen)[0].1, Mood::Busy);
+        seen.group = group(Some("two clusters have one name"));
+        assert_eq!(shown(&seen)[0].1, Mood::Warn);
+    }
+
+    #[test]
+    fn nothing_is_said_to_be_purged_that_is_not() {
+        let seen = Observation {
+            rollouts: vec![moving("moves", Stage::Rollout), refused(moving("refused", Stage::Purge))],
+            recent: vec![of("well", Has::Same), of("edgeless", Has::NoEdge), of("overtaken", Has::Mixed)],
+            unwell: vec![unwell("failed", Reason::Failed)],
+            ..Observation::default()
+        };
+        let purged = |dry_run| -> BTreeMap<String, (Mood, String)> {
+            let cell = |line: &Facts<'_>| (line.purged(dry_run).mood, line.purged(dry_run).words);
+            with(&seen, |lines| lines.iter().map(|line| (line.workload.name.clone(), cell(line))).collect())
+        };
+        let expected = [
+            ("edgeless", (Mood::Rest, "no edge")),
+            ("failed", (Mood::Rest, "not purged")),
+            ("moves", (Mood::Rest, "not yet")),
+            ("overtaken", (Mood::Rest, "–")),
+            ("refused", (Mood::Bad, "not purged")),
+            ("well", (Mood::Good, "purged")),
+        ];
+        let expected = expected.map(|(name, (mood, words))| (name.to_owned(), (mood, words.to_owned())));
+        assert_eq!(purged(false), BTreeMap::from(expected));
+        assert_eq!(purged(true)["well"].1, "would be purged", "in a dry run nothing is");
+    }
+
+    #[test]
+    fn a_command_names_what_mends_it_and_is_never_made_of_an_unusual_name() {
+        let hostile = "web;reboot";
+        let seen = Observation {
+            rollouts: vec![refused(moving("api", Stage::Purge)), refused(moving(hostile, Stage::Purge))],
+            unwell: vec![unwell("docs", Reason::Partly), unwell("search", Reason::Failed)],
+            recent: vec![of("well", Has::Same)],
+            ..Observation::default()
+        };
+        let commands: BTreeMap<String, Option<String>> =
+            with(&seen, |lines| lines.iter().map(|line| (line.workload.name.clone(), line.command())).collect());
+        assert_eq!(commands["api"].as_deref(), Some("allclear purge shop/api --retry"));
+        assert_eq!(commands["docs"].as_deref(), Some("allclear purge shop/docs"));
+        assert_eq!(commands["search"].as_deref(), Some("allclear explain shop/search"));
+        assert_eq!((&commands[hostile], &commands["well"]), (&None, &None));
+    }
+}
