@@ -15,7 +15,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 
 
 def edits(version, repository, day):
-    """For each file the lines to change, and what takes their place. Each pattern fits once."""
+    """For each file the lines to change, and what takes their place. Each pattern fits once, or, with a `?`, as often as it does."""
     home = f"https://github.com/{repository}"
     image = f"ghcr.io/{repository.lower()}"
     return {
@@ -43,7 +43,7 @@ def edits(version, repository, day):
         ],
         "deploy/chart/allclear/README.md": [
             (r"^\| `image\.repository` \|.*$", f'| `image.repository` | `"{image}"` | Where the image is. |'),
-            (r"image\.repository=\S+", f"image.repository={image}"),
+            (r"image\.repository=\S+", f"image.repository={image}", "?"),
         ],
     }
 

@@ -128,6 +128,17 @@ impl<T: Tended> Drives<T::Machine> for ObjectActor<T> {
     fn perform(&mut self, effect: <T::Machine as Machine>::Effect, ctx: &mut Context<Self>) {
         T::perform(self, effect, ctx);
     }
+
+    fn ask<F>(
+        &mut self,
+        ctx: &mut Context<Self>,
+        call: F,
+        event: impl FnOnce(F::Output) -> <T::Machine as Machine>::Event + 'static,
+    ) where
+        F: Future + 'static,
+    {
+        self.call(ctx, call, move |_, output| event(output));
+    }
 }
 
 impl<T: Tended> Handler<ObjectSeen<T::Machine>> for ObjectActor<T> {

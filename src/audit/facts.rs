@@ -1,6 +1,7 @@
 //! What the lines of all members say, kept small: a line costs some 100 bytes, and a text that comes again nothing.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::line::{Line, pairs};
 use crate::names::{Name, Names};
@@ -35,8 +36,9 @@ pub struct MemberLog {
     names_itself: bool,
 }
 
-/// A rollout of one member: whose log, which workload, which number.
-pub(crate) type Own = (usize, Name, u64);
+/// A rollout of one member: whose log, which workload, which number, and how often that number was begun anew: a dry run counts again
+/// from 1 after each start, and so does a ledger that was made anew.
+pub(crate) type Own = (usize, Name, u64, u32);
 
 /// A notice that was logged. One that was logged again is there once.
 #[derive(Clone, Debug)]
@@ -83,7 +85,11 @@ pub struct Logs {
     pub(crate) leaks: Vec<(Place, &'static str)>,
     /// What allclear itself says that it has broken.
     pub(crate) admitted: Vec<(Place, Name)>,
-    known: HashSet<(usize, Name)>,
+    /// Rollouts that their member says have ended.
+    pub(crate) ended: BTreeMap<Own, Place>,
+    known: HashSet<(usize, u64)>,
+    /// How often each number was begun, and under which name last.
+    begun: HashMap<(usize, Name, u64), (Name, u32)>,
 }
 
 impl Logs {
@@ -136,6 +142,12 @@ impl Logs {
             self.vote(place, &line);
         } else if !line.delivery.is_empty() {
             self.deliver(place, &line);
+        } else if !line.outcome.is_empty() {
+            let own = self.own(place, &line);
+            self.ended.entry(own).or_insert(place);
+        } else if !line.invalidation.is_empty() {
+            // Its name is known from here on: that is what a witness is asked for.
+            self.names.of(&line.invalidation);
         } else if !line.promise.is_empty() {
             let promise = self.names.of(&line.promise);
             self.admitted.push((place, promise));
@@ -143,12 +155,21 @@ impl Logs {
     }
 
     fn own(&mut self, place: Place, line: &Line<'_>) -> Own {
-        (place.member, self.names.of(&line.workload), line.seq)
+        let workload = self.names.of(&line.workload);
+        let key = (place.member, workload, line.seq);
+        let rollout = self.names.of(&line.rollout);
+        let (known, times) = self.begun.entry(key).or_insert((rollout, 0));
+        if line.kind == "rollout.started" && *known != rollout {
+            (*known, *times) = (rollout, times.saturating_add(1));
+        }
+        (place.member, workload, line.seq, *times)
     }
 
     fn tell(&mut self, place: Place, line: &Line<'_>) {
-        let notice = self.names.of(&line.notice);
-        if !self.known.insert((place.member, notice)) {
+        // A digest is enough to know it again, and a million ids are not kept.
+        let mut digest = DefaultHasher::new();
+        line.notice.hash(&mut digest);
+        if !self.known.insert((place.member, digest.finish())) {
             return;
         }
         let made: BTreeMap<&str, &str> = pairs(&line.invalidations).collect();
@@ -173,9 +194,8 @@ impl Logs {
 
     fn vote(&mut self, place: Place, line: &Line<'_>) {
         if let Some(log) = self.members.get_mut(place.member) {
-            if log.names_itself && log.name != line.member {
-                log.is_mixed = true;
-            } else if !line.member.is_empty() {
+            log.is_mixed |= log.names_itself && log.name != line.member;
+            if !log.names_itself && !line.member.is_empty() {
                 log.name = line.member.clone().into_owned();
                 log.names_itself = true;
             }
@@ -193,9 +213,9 @@ impl Logs {
         known.last = last;
     }
 
-    /// The log of this member, by the name that its votes and the caller use.
-    pub(crate) fn log_of(&self, member: Name) -> Option<usize> {
+    /// The logs of this member, by the name that its votes and the caller use: those of its pods, and of their lives.
+    pub(crate) fn logs_of(&self, member: Name) -> Vec<usize> {
         let name = self.names.text(member);
-        self.members.iter().position(|log| log.name == name)
+        self.members.iter().enumerate().filter(|(_, log)| log.name == name).map(|(at, _)| at).collect()
     }
 }

@@ -40,6 +40,12 @@ pub struct Line<'a> {
     pub hook: Cow<'a, str>,
     #[serde(borrow)]
     pub delivery: Cow<'a, str>,
+    /// How a rollout of this member ended, in a word.
+    #[serde(borrow)]
+    pub outcome: Cow<'a, str>,
+    /// One that CloudFront has accepted.
+    #[serde(borrow)]
+    pub invalidation: Cow<'a, str>,
     #[serde(borrow)]
     pub promise: Cow<'a, str>,
     pub dry_run: bool,

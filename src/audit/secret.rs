@@ -27,7 +27,11 @@ pub fn shown(line: &str) -> Option<&'static str> {
     let key = KEYS.into_iter().find(|(begin, least, _)| {
         let mut rest = line.split(begin).skip(1);
         // A key is no end of a longer word: what is before it is told by `split` alone, so only what follows is counted.
-        rest.any(|after| after.chars().take_while(|c| is_of_key(*c)).count() >= *least)
+        rest.any(|after| {
+            let key: String = after.chars().take_while(|c| is_of_key(*c)).collect();
+            // A word of prose has no digit: "Basic authentication".
+            key.len() >= *least && key.contains(|c: char| c.is_ascii_digit() || c == '=')
+        })
     });
     key.map(|(_, _, what)| what).or_else(|| has_password(line).then_some("a password in an address"))
 }
@@ -36,7 +40,8 @@ pub fn shown(line: &str) -> Option<&'static str> {
 fn has_password(line: &str) -> bool {
     line.split("://").skip(1).any(|after| {
         let authority = after.split(['/', '"', ' ', '\\', '?']).next().unwrap_or_default();
-        let user = authority.rsplit_once('@').map(|(user, _)| user);
+        // An image by its digest is no address with a user.
+        let user = authority.rsplit_once('@').filter(|(_, host)| !host.starts_with("sha256:")).map(|(user, _)| user);
         let password = user.and_then(|user| user.split_once(':')).map(|(_, password)| password);
         password.is_some_and(|password| password.chars().any(char::is_alphanumeric))
     })

@@ -50,8 +50,8 @@ pub(crate) struct Part {
 pub(crate) struct Story {
     pub owns: BTreeSet<Own>,
     pub change: Option<Name>,
-    /// Votes, by whose log they are in.
-    pub votes: BTreeMap<usize, Place>,
+    /// Votes, by whose log they are in: which rollout of that member, and where it is first said.
+    pub votes: BTreeMap<usize, (Own, Place)>,
     /// The members that it is of, with their numbers.
     pub members: BTreeMap<Name, u64>,
     /// Where a purge of it was first said to be made.
@@ -60,17 +60,24 @@ pub(crate) struct Story {
     pub made: BTreeMap<Name, BTreeMap<Name, Place>>,
     /// Distributions said to be purged without the invalidation's id.
     pub unsaid: Option<Place>,
-    /// Further purges, on evidence that the edge was stale.
-    pub repeated: usize,
+    /// Further purges, on evidence that the edge was stale, by distribution.
+    pub repeated: BTreeMap<Name, usize>,
+    /// Its purge was owed when its rollout ended.
+    pub owed: bool,
     pub ends: Vec<(End, Place, Name)>,
     pub last: Option<Place>,
 }
 
+#[derive(Default)]
 pub(crate) struct Stories {
     pub stories: BTreeMap<Name, Story>,
     pub parts: BTreeMap<Own, Part>,
     /// The rollouts of the group that a member's rollout was voted into.
     pub voted: BTreeMap<Own, Vec<Name>>,
+    /// The rollouts whose purge was begun under an invalidation.
+    begun: BTreeMap<Name, BTreeSet<Name>>,
+    /// The logs that have votes.
+    pub voters: BTreeSet<usize>,
 }
 
 fn later(last: &mut Option<Place>, place: Place) {
@@ -81,12 +88,16 @@ fn later(last: &mut Option<Place>, place: Place) {
 
 impl Stories {
     pub fn of(logs: &Logs) -> Self {
-        let mut all = Self { stories: BTreeMap::new(), parts: BTreeMap::new(), voted: BTreeMap::new() };
+        let mut all = Self::default();
         for vote in &logs.votes {
+            all.voters.insert(vote.place.member);
             let story = all.stories.entry(vote.rollout).or_default();
             story.owns.insert(vote.own);
-            // The first line of it: a later life says it again.
-            story.votes.entry(vote.place.member).or_insert(vote.place);
+            // The earliest line of it: a later life says it again, and files may be joined in any order.
+            let first = story.votes.entry(vote.place.member).or_insert((vote.own, vote.place));
+            if vote.place.at_us < first.1.at_us {
+                *first = (vote.own, vote.place);
+            }
             story.members.extend(vote.members.iter().copied());
             later(&mut story.last, vote.place);
             later(&mut all.parts.entry(vote.own).or_default().last, vote.place);
@@ -106,7 +117,10 @@ impl Stories {
         if !is_of_rollouts {
             return;
         }
-        let part = self.parts.entry(told.own).or_default();
+        // A notice of a vote has the number of the vector's first member; whose log has voted knows its own.
+        let voted = self.stories.get(&told.rollout).and_then(|story| story.votes.get(&told.place.member));
+        let own = voted.map_or(told.own, |(own, _)| *own);
+        let part = self.parts.entry(own).or_default();
         later(&mut part.last, told.place);
         let end = End::of(kind);
         match kind {
@@ -115,16 +129,17 @@ impl Stories {
             _ => part.ends.extend(end.map(|end| (end, told.place))),
         }
         // Until the group agrees, a member's own name is all that there is.
-        let voted = self.voted.get(&told.own).and_then(|voted| voted.last()).copied();
+        let voted = self.voted.get(&own).and_then(|voted| voted.last()).copied();
         let rollout =
             if self.stories.contains_key(&told.rollout) { told.rollout } else { voted.unwrap_or(told.rollout) };
         let story = self.stories.entry(rollout).or_default();
-        story.owns.insert(told.own);
+        story.owns.insert(own);
         story.change = story.change.or(Some(told.change));
         later(&mut story.last, told.place);
         story.ends.extend(end.map(|end| (end, told.place, told.message)));
+        story.owed |= kind == "purge.owed";
         if kind == "purge.repeated" {
-            story.repeated += 1;
+            told.purges.iter().for_each(|(distribution, _)| *story.repeated.entry(*distribution).or_default() += 1);
         }
         if matches!(kind, "purge.started" | "purge.repeated" | "purge.completed") {
             for (distribution, invalidation) in &told.purges {
@@ -137,8 +152,16 @@ impl Stories {
             }
         }
         if kind == "purge.started" {
+            for id in told.purges.iter().filter_map(|(_, id)| *id) {
+                self.begun.entry(id).or_default().insert(told.rollout);
+            }
             story.purged = story.purged.filter(|known| known.at_us <= told.place.at_us).or(Some(told.place));
         }
+    }
+
+    /// Whether the purge of another rollout was begun under this id.
+    pub fn is_of_another(&self, rollout: Name, invalidation: Name) -> bool {
+        self.begun.get(&invalidation).is_some_and(|rollouts| rollouts.iter().any(|one| *one != rollout))
     }
 
     /// The end of a rollout, if it is known: the last that was told, but what is impossible may be made later.
@@ -183,14 +206,10 @@ pub(crate) fn changes(logs: &Logs, all: &Stories) -> Vec<Change> {
         let parts = || story.owns.iter().filter_map(|own| all.parts.get(own));
         let end = all.end(story);
         Change {
-            workload: story.owns.first().map(|(_, workload, _)| text(*workload)).unwrap_or_default(),
+            workload: story.owns.first().map(|own| text(own.1)).unwrap_or_default(),
             change: story.change.map(text).unwrap_or_default(),
             rollout: text(*rollout),
-            members: story
-                .owns
-                .iter()
-                .filter_map(|(member, _, seq)| Some((logs.members.get(*member)?.name.clone(), *seq)))
-                .collect(),
+            members: story.owns.iter().filter_map(|own| Some((logs.members.get(own.0)?.name.clone(), own.2))).collect(),
             seen: time(parts().filter_map(|part| Some(part.started?.at_us)).min()),
             complete: time(parts().filter_map(|part| Some(part.completed?.1)).max()),
             purged: time(story.purged.map(|place| place.at_us)),
@@ -199,7 +218,7 @@ pub(crate) fn changes(logs: &Logs, all: &Stories) -> Vec<Change> {
                 .iter()
                 .map(|(distribution, ids)| (text(*distribution), ids.keys().map(|id| text(*id)).collect()))
                 .collect(),
-            repeated: story.repeated,
+            repeated: story.repeated.values().sum(),
             end: end.map(|(end, ..)| end),
             ended: time(end.map(|(_, place, _)| place.at_us)),
             why: end.map(|(.., message)| text(message)).unwrap_or_default(),

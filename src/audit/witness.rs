@@ -24,11 +24,13 @@ pub(crate) struct Changed {
     pub at_us: i64,
 }
 
-/// The ReplicaSets and ControllerRevisions of a cluster.
+/// When a revision was made, its name, and its images by container.
+type Made = (i64, String, BTreeMap<String, String>);
+
+/// The ReplicaSets and ControllerRevisions of a cluster, by workload.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
-    /// By workload: when each was made, its name, and its images by container.
-    revisions: BTreeMap<String, Vec<(i64, String, BTreeMap<String, String>)>>,
+    revisions: BTreeMap<String, Vec<Made>>,
 }
 
 impl Objects {
@@ -49,13 +51,13 @@ impl Objects {
         Ok(objects)
     }
 
-    /// Where the images differ from those of the revision before. The oldest that is kept is no change: nobody knows what was before it.
+    /// Where the images are those of no revision before. The oldest that is kept is no change: nobody knows what was before it.
     pub(crate) fn changes(&self) -> Vec<Changed> {
         let mut changes = Vec::new();
         for (workload, made) in &self.revisions {
-            for pair in made.windows(2) {
-                let [(_, _, before), (at_us, object, images)] = pair else { continue };
-                if before != images {
+            for (number, (at_us, object, images)) in made.iter().enumerate().skip(1) {
+                // A revision that comes back keeps its object, so images that were there before may have been back already.
+                if !made.iter().take(number).any(|(_, _, before)| before == images) {
                     changes.push(Changed { workload: workload.clone(), object: object.clone(), at_us: *at_us });
                 }
             }
@@ -64,9 +66,7 @@ impl Objects {
     }
 }
 
-type Revision = (String, (i64, String, BTreeMap<String, String>));
-
-fn revision(object: &Value) -> Option<Revision> {
+fn revision(object: &Value) -> Option<(String, Made)> {
     let metadata = object.get("metadata")?;
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
     let owner = metadata.get("ownerReferences")?.as_array()?.iter().find(|owner| owner["controller"] == true)?;

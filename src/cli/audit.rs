@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::cli::answer::{EXIT_FAILED, EXIT_INVALID, Outcome, answer, invalid};
 use crate::cli::arguments::{AuditArguments, named};
 use crate::looking::page::Page;
+use kernel::text::visible;
 
 /// Longest line that is read, in bytes; one of allclear's has 32 KiB at most. The rest of a longer one is passed over.
 const LINE_BYTES_MAX: usize = 256 << 10;
@@ -175,7 +176,7 @@ impl fmt::Display for Audit {
         for judgement in &self.report.promises {
             writeln!(f, "{:<14} {}: {}", judgement.verdict, judgement.promise.words(), judgement.words)?;
             for evidence in &judgement.evidence {
-                writeln!(f, "               {}  {}", evidence.place, evidence.words)?;
+                writeln!(f, "               {}  {}", visible(&evidence.place), visible(&evidence.words))?;
             }
         }
         let changes = &self.report.changes;
@@ -185,7 +186,7 @@ impl fmt::Display for Audit {
         writeln!(f, "\n{} {words}, of {}", listed.len(), changes.len())?;
         let mut page = Page { f };
         for change in listed {
-            page.part(&change.workload, told(change))?;
+            page.part(&visible(&change.workload), told(change).iter().map(|line| visible(line).into_owned()))?;
         }
         Ok(())
     }

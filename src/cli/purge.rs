@@ -140,8 +140,9 @@ fn plan(seen: &Explanation, asked: Option<&PathSet>) -> Result<String, String> {
         None => usual(),
     };
     match &seen.distributions {
-        Section::Known(DistributionsSeen { matched, .. }) if matched.is_empty() => {
-            Err(seen.would.clone().unwrap_or_else(|| "no distribution serves its hosts".to_owned()))
+        Section::Known(DistributionsSeen { matched, in_part, .. }) if matched.is_empty() => {
+            let hosts = if *in_part { "the hosts that could be read" } else { "its hosts" };
+            Err(seen.would.clone().unwrap_or_else(|| format!("no distribution serves {hosts}")))
         }
         Section::Known(DistributionsSeen { matched, .. }) => {
             let name = |id: &str, domain: &Option<String>| {

@@ -2,7 +2,8 @@
 //!
 //! Only `GET` and `HEAD`, and nothing here changes anything: who reaches a port can look, not touch (but for `hooks`, which has a port of
 //! its own, and is off unless configured). Any pod may reach the
-//! pod's address, so what names workloads is shown on loopback only, unless configured otherwise (`doors`). Each server
+//! pod's address, so what names every workload is shown on loopback only, unless configured otherwise (`doors`); metrics name those that
+//! need a look, which `allclear_workload_trouble` is for. Each server
 //! has a thread of its own, so it still answers — and `/livez` says so — when the thread of the actors is blocked.
 //!
 //! Not for requests to the outside; that is `adapters::http`.

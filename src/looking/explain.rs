@@ -177,6 +177,7 @@ impl Answers {
         let unread = self.unread();
         let distributions =
             each(&workload, |workload| distributions(workload, &found, &self.distributions, &policy.tenants));
+        let distributions = distributions::in_part(distributions, !unread.is_empty());
         let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
         let (state, next) = self.at_odds(policy, &found, &distributions).unwrap_or_else(|| {
             words(sources, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref())

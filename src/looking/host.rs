@@ -112,7 +112,7 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
     for namespace in read.namespaces(&mut missing) {
         match sources.cluster.site_facts_in_part(&namespace, Age::Recent).await {
             Ok(found) => {
-                missing.extend(found.unread().iter().map(ToString::to_string));
+                note_unread(&found, &mut missing);
                 facts.insert(namespace, found);
             }
             Err(error) => missing.push(error.to_string()),
@@ -148,6 +148,15 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
         seen.state = format!("nothing is purged until a replica works. Then: {}", seen.state);
     }
     seen
+}
+
+/// Notes what could not be read, once: what is asked for in all namespaces is refused for each of them.
+fn note_unread(facts: &Gathered, missing: &mut Vec<String>) {
+    for why in facts.unread().iter().map(ToString::to_string) {
+        if !missing.contains(&why) {
+            missing.push(why);
+        }
+    }
 }
 
 /// Those of `ids` that a workload's rollout purges: none, where its owner has taken it out.

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
-use kernel::id::{NoticeId, WorkloadId};
+use kernel::id::{NoticeId, Seq, WorkloadId};
 use kernel::text;
 use notices::notice::{About, Kind, Notice};
 
@@ -22,9 +22,13 @@ const MESSAGE_BYTES_MAX: usize = 300;
 /// Hosts, and purges, that one moment keeps.
 const ITEMS_MAX: usize = 10;
 
+/// Votes whose own number is kept: one for each rollout whose moments are, at about 200 bytes each.
+const VOTES_MAX: usize = 512;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Moment {
     pub workload: WorkloadId,
+    /// The number of the rollout in this cluster; of a notice that follows from votes, once this process has seen our own vote.
     pub seq: u64,
     pub kind: Kind,
     /// When, in milliseconds since the Unix epoch, by this member's clock.
@@ -39,27 +43,48 @@ pub struct Moment {
     pub purges: Vec<(String, Option<String>)>,
     #[serde(skip)]
     id: NoticeId,
+    /// The rollout as the notice names it.
+    #[serde(skip)]
+    rollout: String,
 }
 
-/// The moments, oldest first.
 #[derive(Debug, Default)]
-pub struct Chronicle(Mutex<VecDeque<Moment>>);
+struct Kept {
+    /// Oldest first.
+    moments: VecDeque<Moment>,
+    /// The workload and the group's id of each rollout that was voted for here, with its number in this cluster; oldest first.
+    votes: VecDeque<(WorkloadId, String, u64)>,
+}
+
+impl Kept {
+    /// The number of the rollout here. Each member's notice of a vote has the same bytes, so its number may be another member's.
+    fn own_seq(&self, workload: &WorkloadId, notice: &Notice) -> u64 {
+        let is_it = |(of, rollout, _): &&(WorkloadId, String, u64)| of == workload && *rollout == notice.rollout;
+        let vote = self.votes.iter().find(is_it).filter(|_| notice.kind.is_of_group());
+        vote.map_or(notice.seq.0, |(.., seq)| *seq)
+    }
+}
+
+/// What is kept.
+#[derive(Debug, Default)]
+pub struct Chronicle(Mutex<Kept>);
 
 impl Chronicle {
     /// Takes in a notice. A repeated one keeps its first time.
     pub fn note(&self, notice: &Notice, at_ms: i64) {
         let About::Workload(workload, mentions) = &notice.about else { return };
-        let mut moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if moments.iter().any(|moment| moment.id == notice.id) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.moments.iter().any(|moment| moment.id == notice.id) {
             return;
         }
-        if moments.len() >= MOMENTS_MAX {
-            moments.pop_front();
+        if kept.moments.len() >= MOMENTS_MAX {
+            kept.moments.pop_front();
         }
+        let seq = kept.own_seq(workload, notice);
         let purges = mentions.purges.iter().take(ITEMS_MAX);
-        moments.push_back(Moment {
+        kept.moments.push_back(Moment {
             workload: workload.clone(),
-            seq: notice.seq.0,
+            seq,
             kind: notice.kind,
             at_ms,
             message: text::cut(&notice.message, MESSAGE_BYTES_MAX),
@@ -73,23 +98,42 @@ impl Chronicle {
                 })
                 .collect(),
             id: notice.id.clone(),
+            rollout: notice.rollout.clone(),
         });
+    }
+
+    /// This member has voted for the rollout with this id in the group; here it has this number. What was told of it before gets
+    /// that number too.
+    pub fn voted(&self, workload: &WorkloadId, rollout: &str, seq: Seq) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.votes.iter().any(|(of, known, _)| of == workload && known == rollout) {
+            return;
+        }
+        if kept.votes.len() >= VOTES_MAX {
+            kept.votes.pop_front();
+        }
+        kept.votes.push_back((workload.clone(), rollout.to_owned(), seq.0));
+        let is_it = |moment: &&mut Moment| {
+            moment.kind.is_of_group() && moment.workload == *workload && moment.rollout == rollout
+        };
+        kept.moments.iter_mut().filter(is_it).for_each(|moment| moment.seq = seq.0);
     }
 
     /// Everything that is kept of the workloads that pass, oldest first.
     pub fn of(&self, passes: impl Fn(&WorkloadId) -> bool) -> Vec<Moment> {
-        let moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        moments.iter().filter(|moment| passes(&moment.workload)).cloned().collect()
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.moments.iter().filter(|moment| passes(&moment.workload)).cloned().collect()
     }
 
     /// Makes something of everything that is kept, oldest first, without a copy.
     pub fn read<T>(&self, of: impl FnOnce(&VecDeque<Moment>) -> T) -> T {
-        of(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        of(&self.0.lock().unwrap_or_else(PoisonError::into_inner).moments)
     }
 
     /// When the last purge was complete, and how long it took since it was started, in milliseconds, where that is known too.
     pub fn last_purge(&self) -> Option<(i64, Option<i64>)> {
-        let moments = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let moments = &kept.moments;
         let ended = moments.iter().rev().find(|moment| moment.kind == Kind::PurgeCompleted)?;
         let began = moments.iter().rev().find(|moment| {
             moment.kind == Kind::PurgeStarted && moment.workload == ended.workload && moment.seq == ended.seq
@@ -101,7 +145,7 @@ impl Chronicle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernel::id::{PipelineId, Seq, Subject};
+    use kernel::id::{PipelineId, Subject};
 
     fn notice(name: &str, kind: Kind, seq: u64) -> Notice {
         Notice {
@@ -131,15 +175,34 @@ mod tests {
     }
 
     #[test]
+    fn what_follows_from_votes_is_of_our_own_rollout_whatever_its_number_is_elsewhere() {
+        let chronicle = Chronicle::default();
+        let web = WorkloadId::deployment("shop", "web");
+        let of = |kind, seq, rollout: &str| Notice { rollout: rollout.to_owned(), ..notice("web", kind, seq) };
+        chronicle.note(&of(Kind::RolloutStarted, 9, "own"), 1);
+        chronicle.note(&of(Kind::PurgeStarted, 5, "group"), 2);
+        chronicle.voted(&web, "group", Seq(9));
+        chronicle.note(&of(Kind::PurgeCompleted, 5, "group"), 3);
+        chronicle.note(&of(Kind::PurgeCompleted, 4, "before"), 4);
+        chronicle.note(&of(Kind::PurgeStarted, 6, "another"), 5);
+        let of_another = Notice { rollout: "group".to_owned(), ..notice("api", Kind::PurgeCompleted, 5) };
+        chronicle.note(&of_another, 6);
+        let seqs: Vec<u64> = chronicle.of(|_| true).iter().map(|moment| moment.seq).collect();
+        assert_eq!(seqs, [9, 9, 9, 4, 6, 5]);
+    }
+
+    #[test]
     fn what_is_kept_is_bounded_and_of_workloads_alone() {
         let chronicle = Chronicle::default();
         let pipeline = Subject::Pipeline(PipelineId { namespace: "shop".into(), name: "web".into() });
         chronicle.note(&Notice { about: pipeline.into(), ..notice("x", Kind::RolloutStarted, 0) }, 0);
         for seq in 0..3000 {
+            chronicle.voted(&WorkloadId::deployment("shop", "web"), &format!("group/{seq}"), Seq(seq));
             chronicle.note(&notice("web", Kind::RolloutStarted, seq), 5);
         }
         let kept = chronicle.of(|_| true);
         assert_eq!((kept.len(), kept[0].seq, kept[MOMENTS_MAX - 1].seq), (MOMENTS_MAX, 952, 2999));
+        assert_eq!(chronicle.0.lock().unwrap().votes.len(), VOTES_MAX);
         assert!(kept.iter().all(|moment| moment.message.len() <= MESSAGE_BYTES_MAX));
         assert!(chronicle.of(|id| id.name == "api").is_empty());
     }

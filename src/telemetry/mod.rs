@@ -36,8 +36,9 @@ use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer};
 
 use crate::config::{LogFormat, cap};
-use kernel::id::WorkloadId;
-use purge::rollouts::rollout::Voted;
+use kernel::id::{InvalidationId, WorkloadId};
+use purge::purges::purge::Order;
+use purge::rollouts::rollout::{Ended, Voted};
 
 /// Logs a vote, once it is in the ledger. `allclear audit` reads it: a purge that is seen before all votes of its rollout came too early.
 pub fn log_vote(workload: &WorkloadId, voted: &Voted) {
@@ -48,6 +49,28 @@ pub fn log_vote(workload: &WorkloadId, voted: &Voted) {
         member = %voted.member,
         members = %voted.members(),
         "voted for the rollout"
+    );
+}
+
+/// Logs that a rollout of this cluster has ended, with the write that says so. `allclear audit` reads it: what was complete ends.
+pub fn log_ended(workload: &WorkloadId, ended: &Ended) {
+    tracing::info!(
+        workload = %workload.display_name(),
+        seq = ended.seq.0,
+        change = %ended.change,
+        outcome = ended.outcome,
+        "the rollout has ended"
+    );
+}
+
+/// Logs an invalidation that CloudFront has accepted, also a further one, which no notice names.
+pub fn log_created(order: &Order, invalidation: &InvalidationId) {
+    tracing::info!(
+        workload = %order.subject.display_name(),
+        distribution = %order.distribution,
+        invalidation = %invalidation,
+        reference = %order.reference,
+        "CloudFront accepted an invalidation"
     );
 }
 

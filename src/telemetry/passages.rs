@@ -63,6 +63,17 @@ impl Stage {
 const ENDS: [Kind; 5] =
     [Kind::RolloutFailed, Kind::RolloutSuperseded, Kind::PurgeSkipped, Kind::PurgeFailed, Kind::PurgeCompleted];
 
+/// What shows that a rollout goes on: a purge that cannot be made as things are may be tried again.
+const GOES_ON: [Kind; 7] = [
+    Kind::RolloutCompleted,
+    Kind::GroupStalled,
+    Kind::GroupInDoubt,
+    Kind::PurgeStarted,
+    Kind::PurgeOwed,
+    Kind::PurgeStalled,
+    Kind::PurgeRepeated,
+];
+
 /// What a look at the edge has come to.
 const SEEN: [Kind; 4] = [Kind::EdgeRenewed, Kind::EdgeFresh, Kind::EdgeUnknown, Kind::EdgeStale];
 
@@ -84,6 +95,14 @@ impl Passage {
         if SEEN.contains(&moment.kind) || ENDS.contains(&moment.kind) {
             self.ended = Some((moment.kind, moment.at_ms));
         }
+        if self.has_failed() && GOES_ON.contains(&moment.kind) {
+            self.ended = None;
+        }
+    }
+
+    /// Whether it ended in a purge that could not be made. In flight it may be tried again.
+    pub fn has_failed(&self) -> bool {
+        self.ended.is_some_and(|(kind, _)| kind == Kind::PurgeFailed)
     }
 
     pub fn began(&self, stage: Stage) -> Option<i64> {
@@ -174,6 +193,22 @@ mod tests {
         ];
         assert_eq!(seen[2].stages(), all);
         assert_eq!((seen[2].behind_ms(), seen[2].seen), (Some(9_000), Some(Kind::EdgeFresh)));
+    }
+
+    #[test]
+    fn a_purge_that_could_not_be_made_is_an_end_unless_something_follows() {
+        let mut told = vec![
+            ("web", 3, Kind::RolloutStarted, 10_000),
+            ("web", 3, Kind::RolloutCompleted, 20_000),
+            ("web", 3, Kind::PurgeFailed, 30_000),
+        ];
+        assert_eq!(of(&told)[0].ended, Some((Kind::PurgeFailed, 30_000)));
+        told.push(("web", 3, Kind::WorkloadFaulty, 31_000));
+        assert!(of(&told)[0].has_failed(), "that is about something else");
+        told.push(("web", 3, Kind::PurgeStarted, 40_000));
+        assert_eq!((of(&told)[0].ended, of(&told)[0].has_failed()), (None, false));
+        told.push(("web", 3, Kind::PurgeCompleted, 50_000));
+        assert_eq!(of(&told)[0].ended, Some((Kind::PurgeCompleted, 50_000)));
     }
 
     #[test]

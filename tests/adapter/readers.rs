@@ -267,7 +267,7 @@ fn table() -> Vec<(String, BTreeSet<Right>)> {
     lines.map(row).collect()
 }
 
-/// Grants that are asked for in every namespace only narrow a purge; `explain` goes on without.
+/// What is asked for in every namespace only narrows a purge; `explain` goes on without, and says so.
 fn is_beyond((_, _, namespace): &Right) -> bool {
     namespace.is_empty()
 }
@@ -333,11 +333,14 @@ fn the_roles_give_what_the_commands_need() {
 
 /// The parts of an explanation that speak of a resource. What else changes when the right to it is gone was hidden without a
 /// reason.
-const PARTS: [(&str, &[&str]); 6] = [
+const PARTS: [(&str, &[&str]); 9] = [
     ("pods", &["deployment", "state", "next", "conditions", "controller"]),
     ("ingresses.networking.k8s.io", &["site", "distributions", "would", "conditions"]),
     ("httproutes.gateway.networking.k8s.io", &["site", "distributions", "would", "conditions"]),
-    ("grpcroutes.gateway.networking.k8s.io", &["site", "would", "conditions"]),
+    ("grpcroutes.gateway.networking.k8s.io", &["site", "distributions", "would", "conditions"]),
+    ("services", &["site", "distributions", "would", "conditions"]),
+    ("gateways.gateway.networking.k8s.io", &["site", "distributions", "would"]),
+    ("referencegrants.gateway.networking.k8s.io", &["site", "distributions", "would"]),
     ("configmaps", &["record", "webhooks", "state", "next", "controller", "settings", "conditions"]),
     ("leases.coordination.k8s.io", &["controller", "next"]),
 ];
@@ -370,12 +373,33 @@ async fn one_missing_right_hides_only_its_own_part_and_is_named_there() {
         let left: &[&str] = match plural {
             "ingresses" => &["api.example.com"],
             "httproutes" => &["www.example.com"],
+            "services" => &[],
             _ => &["api.example.com", "www.example.com"],
         };
         assert_eq!(hosts(&seen), left, "{taken}: {seen:#}");
-        if left.len() == 1 {
+        if plural == "services" {
+            assert_eq!(seen["would"], Value::Null, "nothing leads from a workload to a host, as far as can be seen");
+        } else if parts.contains(&"would") {
             let would = seen["would"].as_str().unwrap();
-            assert!(would.ends_with(", as far as its hosts could be read"), "{would}");
+            assert!(would.ends_with(", as far as its hosts could be read"), "{taken}: {would}");
+            assert_eq!(seen["distributions"]["in_part"], true, "{taken}");
+            assert!(seen["site"]["unread"].to_string().contains(plural), "{taken}: {seen:#}");
         }
     }
+}
+
+/// What others take of a wildcard is asked for in all namespaces.
+#[tokio::test]
+async fn what_others_take_is_named_where_it_may_not_be_read() {
+    let (_, rights) = table().into_iter().find(|(command, _)| command == "explain NAME").unwrap();
+    let world = World::start().await;
+    world.api.expose("shop", "web", "*.example.com").unwrap();
+    world.only(&rights);
+    let seen: Value = serde_json::from_str(&world.run("explain NAME").await.out).unwrap();
+    let unread = seen["site"]["unread"].to_string();
+    for list in ["failed to list ingresses.networking.k8s.io in all", "failed to list httproutes"] {
+        assert!(unread.contains(list), "{seen:#}");
+    }
+    let would = seen["would"].as_str().unwrap();
+    assert!(would.ends_with(", as far as its hosts could be read"), "{would}");
 }

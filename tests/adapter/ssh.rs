@@ -106,7 +106,10 @@ fn served(config: &Path) -> u16 {
     }
     let config = config.to_owned();
     listening(move |client| {
-        let server = Command::new("/usr/sbin/sshd").arg("-i").arg("-f").arg(&config).stdin(Stdio::from(client)).spawn();
+        let answers = client.try_clone().expect("a descriptor");
+        let mut server = Command::new("/usr/sbin/sshd");
+        server.arg("-i").arg("-f").arg(&config).stdin(Stdio::from(client)).stdout(Stdio::from(answers));
+        let server = server.spawn();
         drop(server.expect("sshd is missing: run scripts/test-setup.sh").wait());
     })
 }

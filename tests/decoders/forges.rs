@@ -120,9 +120,10 @@ fn git_keys(bytes: &[u8]) -> bool {
     let pairs = text.split("\n\n").filter_map(|pair| pair.split_once('='));
     let secret: BTreeMap<String, Vec<u8>> =
         pairs.map(|(key, value)| (key.to_owned(), value.as_bytes().to_vec())).collect();
-    match GitKeys::of(&secret) {
+    let read = |url: &str| match GitKeys::of(&secret, url) {
         Ok(keys) => {
-            assert!(keys.credentials.is_some() || keys.app.is_some() || keys.authorities.is_some());
+            let held = [keys.credentials.is_some(), keys.app.is_some(), keys.authorities.is_some(), keys.ssh.is_some()];
+            assert!(held.contains(&true));
             true
         }
         Err(why) => {
@@ -133,5 +134,7 @@ fn git_keys(bytes: &[u8]) -> bool {
             }
             false
         }
-    }
+    };
+    let (https, ssh) = (read("https://git.example.com/shop/web.git"), read("ssh://git@git.example.com/shop/web.git"));
+    https || ssh
 }

@@ -354,6 +354,18 @@ fn a_lamp_that_is_deleted_is_let_go() {
 }
 
 #[test]
+fn the_answer_to_a_write_of_an_earlier_lamp_is_none_to_that_of_another_one() {
+    home(&[("lamps.write", Fault::Delay(5_000)), ("lamps.write", Fault::Delay(10_000))], async |home| {
+        home.pass(1_000).await;
+        home.lamps.shelf.apply(Object { uid: "another".to_owned(), ..lamp("hall", "blue") });
+        home.pass(7_000).await;
+        assert_eq!(home.lamps.lit(), [""; 0], "its own write is on its way, and none is sent beside it");
+        home.pass(60_000).await;
+        assert_eq!((home.lamps.lit(), home.lamps.status().changes), (vec!["blue".to_owned()], 1));
+    });
+}
+
+#[test]
 fn what_its_owner_asks_to_be_sent_again_is_asked_of_the_outbox_once() {
     home(&[], async |home| {
         let ask = |request| {

@@ -9,7 +9,8 @@ use crate::none;
 use crate::source::rust;
 
 /// The floors from the bottom up, and the floors that each may name; the picture is in ARCHITECTURE.md.
-const FLOORS: [(&str, &[&str]); 14] = [
+const FLOORS: [(&str, &[&str]); 15] = [
+    ("audit", &[]),
     ("domain", &[]),
     ("apiserver", &["domain"]),
     ("forge", &["domain"]),
@@ -22,7 +23,22 @@ const FLOORS: [(&str, &[&str]); 14] = [
     ("http", &["actors", "domain", "looking", "telemetry"]),
     ("app", &["actors", "adapters", "config", "domain", "http", "looking", "telemetry"]),
     ("demo", &["actors", "adapters", "app", "config", "domain", "http", "sandbox"]),
-    ("cli", &["actors", "adapters", "apiserver", "app", "config", "demo", "domain", "http", "looking", "telemetry"]),
+    (
+        "cli",
+        &[
+            "actors",
+            "adapters",
+            "apiserver",
+            "app",
+            "audit",
+            "config",
+            "demo",
+            "domain",
+            "http",
+            "looking",
+            "telemetry",
+        ],
+    ),
     ("main", &["cli"]),
 ];
 
@@ -71,7 +87,8 @@ const OBJECTS: [(&str, &[&str]); 14] = [
 ];
 
 /// Crates of their own: there, `crate` is the crate itself.
-const CRATES: [&[&str]; 9] = [
+const CRATES: [&[&str]; 10] = [
+    &["audit"],
     &["domain", "kernel"],
     &["domain", "kinds"],
     &["domain", "notices"],

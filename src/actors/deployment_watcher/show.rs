@@ -126,7 +126,8 @@ impl Handler<Observe> for DeploymentWatcher {
             blind: self.blind(),
             troubles: troubles.chain(barred).collect(),
             workloads: watch.records().len(),
-            recent: self.recent.clone(),
+            // Of a workload that is gone there is no record to be well or not.
+            recent: self.recent.iter().filter(|one| watch.records().contains_key(&one.workload)).cloned().collect(),
             quarantined: watch.nursery().left_alone().map(|(id, _)| id.clone()).collect(),
             unwell: self.unwell().filter_map(|(id, record, _)| unwell::unwell(id, record)).collect(),
             ..Observation::default()

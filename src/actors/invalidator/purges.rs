@@ -6,6 +6,7 @@ use actix::{AsyncContext, Context};
 use super::Invalidator;
 use crate::actors::message::PurgeReported;
 use crate::actors::shell::{Drives, Shell};
+use crate::telemetry::log_created;
 use ::purge::ports::{CdnError, Invalidation, InvalidationStatus};
 use ::purge::purges::catalog::{self, Catalog};
 use ::purge::purges::purge::{self, CdnErrorClass, Order, Progress, Purger};
@@ -40,6 +41,9 @@ impl Invalidator {
             metrics.edge.sent(order.subject.namespace(), &order.distribution, order.paths.len());
             let created = cdn.create(&order.distribution, &order.reference, &order.paths).await;
             metrics.took("create_invalidation", clock.now().since(from));
+            if let Ok(Invalidation { id, .. }) = &created {
+                log_created(&order, id);
+            }
             created
         };
         self.ask_cdn(ctx, call, (Cause::CreateInvalidation, place), move |created| match created {

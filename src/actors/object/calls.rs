@@ -1,4 +1,5 @@
-//! The calls that are the same for every kind: each answer is an event of the machine.
+//! The calls that are the same for every kind: each answer is an event of the machine, unless that is the machine of another
+//! object by then. A machine that turns to another object of its name begins anew, so it waits for none of the dropped answers.
 
 use std::future::ready;
 
@@ -16,6 +17,24 @@ use objects::owned::{Event, OwnMachine};
 use objects::ports::Asking;
 
 impl<T: Tended> ObjectActor<T> {
+    /// Starts a call for the object as it is now, and feeds to the machine what `event` makes of its outcome.
+    pub fn call<F>(
+        &mut self,
+        ctx: &mut Context<Self>,
+        call: F,
+        event: impl FnOnce(&Self, F::Output) -> <T::Machine as Machine>::Event + 'static,
+    ) where
+        F: Future + 'static,
+    {
+        let uid = self.object().uid.clone();
+        ctx.spawn(call.into_actor(self).map(move |output, actor: &mut Self, ctx: &mut Context<Self>| {
+            if actor.object().uid == uid {
+                let event = event(actor, output);
+                actor.feed(event, ctx);
+            }
+        }));
+    }
+
     /// Writes the status over this version of the object.
     pub(super) fn store(&mut self, status: StatusOf<T>, version: String, ctx: &mut Context<Self>) {
         let objects = self.objects.clone();
@@ -49,8 +68,11 @@ impl<T: Tended> ObjectActor<T> {
             };
             (event, object)
         };
-        ctx.spawn(writing.into_actor(self).map(move |(event, object), actor, ctx| {
-            actor.stored(event, &object, &before, ctx);
+        ctx.spawn(writing.into_actor(self).map(move |(event, object), actor: &mut Self, ctx| {
+            // The answer about an earlier object is none about the write of this one.
+            if actor.object().uid == object.uid {
+                actor.stored(event, &object, &before, ctx);
+            }
         }));
     }
 
@@ -62,7 +84,8 @@ impl<T: Tended> ObjectActor<T> {
         });
     }
 
-    /// Publishes a notice: as an Event on the object, and to the webhooks.
+    /// Publishes a notice: as an Event on the object, and to the webhooks. Those of an earlier object are sent all the same, so each
+    /// answer counts.
     pub(super) fn tell(&mut self, notice: Box<Notice>, ctx: &mut Context<Self>) {
         let errand = self.errands.begin(&notice.id);
         if errand.first {

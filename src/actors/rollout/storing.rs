@@ -6,7 +6,7 @@ use super::RolloutActor;
 use crate::actors::message::{End, Forget};
 use crate::actors::shell::Drives;
 use crate::actors::{Env, LOAD};
-use crate::telemetry::log_vote;
+use crate::telemetry::{log_ended, log_vote};
 use kernel::id::{Seq, Vector, WorkloadId};
 use kernel::refusal::Cause;
 use purge::ports::{Ledger, StoreError};
@@ -115,24 +115,31 @@ impl RolloutActor {
         }));
     }
 
-    /// Takes in how a write ended. The votes in it are logged; where traces are exported, the stages that ended with it are spans now.
+    /// Takes in how a write ended. The votes and ends in it are logged; where traces are exported, the stages that ended with it are spans now.
     fn feed_and_trace(&mut self, event: Event, ctx: &mut Context<Self>) {
         let is_traced = self.env.metrics.traces.is_on() && matches!(event, Event::Stored);
         let durable = || self.shell.as_ref()?.machine().durable().cloned();
         let before = if is_traced { durable() } else { None };
-        let voted_for = self.shell.as_ref().map(|shell| shell.machine().vectors_voted_for());
+        let known = self.shell.as_ref().map(|shell| (shell.machine().vectors_voted_for(), shell.machine().ends()));
+        let (voted_for, ends) = known.unwrap_or_default();
         self.feed(event, ctx);
-        self.log_votes_beside(&voted_for.unwrap_or_default());
+        self.log_votes_beside(&voted_for);
+        let now = self.shell.as_ref().map(|shell| shell.machine().ends());
+        let new = now.into_iter().flatten().filter(|ended| !ends.contains(ended));
+        new.for_each(|ended| log_ended(&self.start.workload, &ended));
         if let (Some(before), Some(shell)) = (before, &self.shell) {
             let spans = shell.machine().spans_since(&before, self.env.ports.clock.now());
             self.env.metrics.traces.note(spans);
         }
     }
 
-    /// Logs what is voted for in the ledger, these apart.
+    /// Logs what is voted for in the ledger, these apart, and lets the page know by which number we have it.
     pub(super) fn log_votes_beside(&self, known: &[Vector]) {
         let voted = self.shell.as_ref().map(|shell| shell.machine().votes_beside(known));
-        voted.into_iter().flatten().for_each(|voted| log_vote(&self.start.workload, &voted));
+        for voted in voted.into_iter().flatten() {
+            log_vote(&self.start.workload, &voted);
+            self.env.metrics.chronicle.voted(&self.start.workload, &voted.rollout, voted.seq);
+        }
     }
 
     /// Lets the metrics know how the workload stands.

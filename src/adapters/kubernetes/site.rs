@@ -75,6 +75,8 @@ struct Takers {
     ingresses: Vec<IngressFact>,
     routes: Vec<RouteFact>,
     left_out: Vec<(String, String)>,
+    /// Why some of them could not be read.
+    unread: Vec<PortError>,
 }
 
 struct Kept {
@@ -111,7 +113,7 @@ impl SiteReader {
             Age::Recent => at.checked_sub(UNKNOWN_FOR).unwrap_or(at),
             Age::Fresh => asked,
         };
-        let facts = Arc::new(self.read(namespace, known_since, &mut Refusals::End).await?);
+        let facts = Arc::new(self.read(namespace, known_since, Refusals::default()).await?);
         if let [(place, why), ..] = facts.left_out() {
             let objects = facts.left_out().len();
             tracing::warn!(namespace, place, why, objects, "left out some of what routes to workloads");
@@ -125,9 +127,8 @@ impl SiteReader {
         match self.facts(namespace, age).await {
             Err(error) if error.denied => {
                 let _place = self.lookups.acquire().await;
-                let mut unread = Vec::new();
-                let facts = self.read(namespace, Instant::now(), &mut Refusals::Noted(&mut unread)).await?;
-                Ok(Arc::new(facts.without(unread)))
+                let refusals = Refusals { in_part: true, ..Refusals::default() };
+                Ok(Arc::new(self.read(namespace, Instant::now(), refusals).await?))
             }
             known => known,
         }
@@ -155,12 +156,7 @@ impl SiteReader {
 
     /// Reads all; a kind that was unknown after `known_since` is not asked for. One list after the other: each is short, and
     /// the names that are kept of them share one room.
-    async fn read(
-        &self,
-        namespace: &str,
-        known_since: Instant,
-        refusals: &mut Refusals<'_>,
-    ) -> Result<Gathered, PortError> {
+    async fn read(&self, namespace: &str, known_since: Instant, mut refusals: Refusals) -> Result<Gathered, PortError> {
         let mut room = Room::of_one();
         // Without Services nothing leads from a workload to any host.
         let services = self.list(SERVICES, namespace, routing::service, &mut room).await?;
@@ -169,15 +165,14 @@ impl SiteReader {
         for kind in ROUTES {
             routes.extend(refusals.pass(self.routes(kind, Some(namespace), known_since, &mut room).await)?);
         }
-        let grants = self.grants(namespace, known_since, &mut room).await?;
+        let grants = refusals.leave_out(self.grants(namespace, known_since, &mut room).await)?;
         let mut aside = Room::of_others();
         for space in granted(namespace, &grants, &mut room) {
-            let found = self.all_routes(Some(&space), known_since, &mut aside).await;
-            routes.extend(found.or_else(|error| left_out(&error, Vec::new()))?);
+            routes.extend(refusals.leave_out(self.all_routes(Some(&space), known_since, &mut aside).await)?);
         }
         routes.iter_mut().for_each(|route| gateways::reject_parents(route, &mut room));
         let wanted = gateways::wanted(namespace, &routes, &mut room);
-        let gateways = self.gateways(&wanted, &mut aside).await?;
+        let gateways = self.gateways(&wanted, &mut aside, &mut refusals).await?;
         let mut notes = room.notes();
         notes.extend(aside.notes());
         let mut facts = SiteFacts { services, ingresses, routes, gateways, grants };
@@ -195,12 +190,18 @@ impl SiteReader {
                 takers.routes.iter().filter(|one| !known.contains(&route_id(one))).filter(meets).cloned().collect();
             facts.routes.extend(others);
             notes.extend(takers.left_out.iter().cloned());
+            refusals.noted.extend(takers.unread.iter().cloned());
         }
-        Ok(Gathered::new(namespace, facts, notes))
+        Ok(Gathered::new(namespace, facts, notes).without(refusals.noted))
     }
 
     /// The Gateways with these namespaces and names, a few at a time.
-    async fn gateways(&self, wanted: &[(String, String)], room: &mut Room) -> Result<Vec<GatewayFact>, PortError> {
+    async fn gateways(
+        &self,
+        wanted: &[(String, String)],
+        room: &mut Room,
+        refusals: &mut Refusals,
+    ) -> Result<Vec<GatewayFact>, PortError> {
         let mut reads = Vec::new();
         for (namespace, name) in wanted {
             reads.push(self.gateway(namespace, name));
@@ -215,7 +216,10 @@ impl SiteReader {
                     }
                 }
                 Ok(None) => {}
-                Err(why) => room.note(format!("Gateway {namespace}/{name}"), format!("it cannot be read: {why}")),
+                Err(Lost::Refused(error)) => refusals.note(error),
+                Err(Lost::Unreadable(why)) => {
+                    room.note(format!("Gateway {namespace}/{name}"), format!("it cannot be read: {why}"));
+                }
             }
         }
         Ok(gateways)
@@ -246,7 +250,7 @@ impl SiteReader {
         Ok(self.list_if_known(resource, namespace, decode, known_since, room).await?.unwrap_or_default())
     }
 
-    /// The grants of a namespace. Without the right to read them there are none: routes of the namespace need none.
+    /// The grants of a namespace; its own routes need none.
     async fn grants(
         &self,
         namespace: &str,
@@ -254,10 +258,9 @@ impl SiteReader {
         room: &mut Room,
     ) -> Result<Vec<GrantFact>, PortError> {
         for resource in [GRANTS, GRANTS_V1] {
-            match self.list_if_known(resource, Some(namespace), gateway::grant, known_since, room).await {
-                Ok(None) => {}
-                Ok(Some(grants)) => return Ok(grants),
-                Err(error) => return left_out(&error, Vec::new()),
+            let grants = self.list_if_known(resource, Some(namespace), gateway::grant, known_since, room).await?;
+            if let Some(grants) = grants {
+                return Ok(grants);
             }
         }
         Ok(Vec::new())
@@ -272,6 +275,7 @@ impl SiteReader {
         *kept = None;
         let at = Instant::now();
         let mut room = Room::of_others();
+        let mut refusals = Refusals::default();
         let mut takers = Takers::default();
         let everywhere = Collection::everywhere(INGRESSES);
         let listing = self.api.each(&everywhere, routing::ingress, |(ingress, _)| {
@@ -283,15 +287,16 @@ impl SiteReader {
         let late =
             format!("they took more than {} s to list; what others take counts as ours", OTHERS_LIST_MAX.as_secs());
         let cut = match tokio::time::timeout(OTHERS_LIST_MAX, listing).await {
-            Ok(listed) => listed.or_else(|failed| left_out(&failed.error, None))?,
+            Ok(listed) => refusals.leave_out(listed.map_err(PortError::from))?,
             Err(_) => Some(late.clone()),
         };
         cut.into_iter().for_each(|why| room.note("Ingresses of all namespaces".to_owned(), why));
         match tokio::time::timeout(OTHERS_LIST_MAX, self.all_routes(None, known_since, &mut room)).await {
-            Ok(routes) => takers.routes = routes.or_else(|error| left_out(&error, Vec::new()))?,
+            Ok(routes) => takers.routes = refusals.leave_out(routes)?,
             Err(_) => room.note("routes of all namespaces".to_owned(), late),
         }
         takers.left_out = room.notes();
+        takers.unread = refusals.noted;
         let takers = Arc::new(takers);
         *kept = Some((at, Arc::clone(&takers)));
         Ok(takers)
@@ -351,18 +356,18 @@ impl SiteReader {
         }
     }
 
-    /// A Gateway, often of another namespace. One that does not exist, or that we may not read, is left out; the site then
-    /// names it as one whose listeners are not known. `Err` inside: it never can be read, which stops nothing else.
-    async fn gateway(&self, namespace: &str, name: &str) -> Result<Result<Option<GatewayFact>, Unreadable>, PortError> {
+    /// A Gateway, often of another namespace; `None` where it does not exist. `Err` inside: it cannot be read, which stops nothing
+    /// else. The site then names it as one whose listeners are not known.
+    async fn gateway(&self, namespace: &str, name: &str) -> Result<Result<Option<GatewayFact>, Lost>, PortError> {
         match self.api.within(GATEWAY_ANSWER_MAX).get(&Collection::of(GATEWAYS, namespace), name).await {
-            Ok(found) => Ok(found.map(|answer| answer.object(gateway::gateway)).transpose()),
-            Err(failed) if failed.status() == Some(403) => {
-                tracing::warn!(error = %failed.error, "gateway left out");
-                Ok(Ok(None))
+            Ok(found) => {
+                let found = found.map(|answer| answer.object(gateway::gateway)).transpose();
+                Ok(found.map_err(Lost::Unreadable))
             }
+            Err(failed) if failed.status() == Some(403) => Ok(Err(Lost::Refused(failed.error))),
             // Credentials that are refused are for all, and the next look-up has other ones.
             Err(CallError { error, .. }) if error.denied || error.retry != Retry::Never => Err(error),
-            Err(CallError { error, .. }) => Ok(Err(Unreadable::Invalid(error.cause))),
+            Err(CallError { error, .. }) => Ok(Err(Lost::Unreadable(Unreadable::Invalid(error.cause)))),
         }
     }
 
@@ -371,23 +376,49 @@ impl SiteReader {
     }
 }
 
-/// What follows where a kind may not be listed.
-enum Refusals<'a> {
-    /// The reading ends: a purge needs all of it.
-    End,
-    /// It is read without, and this is told.
-    Noted(&'a mut Vec<PortError>),
+/// Why there is nothing of a Gateway that there may be.
+enum Lost {
+    /// We may not read it.
+    Refused(PortError),
+    /// It never can be read.
+    Unreadable(Unreadable),
 }
 
-impl Refusals<'_> {
+/// What could not be read, and whether the reading goes on without it.
+#[derive(Default)]
+struct Refusals {
+    /// It goes on without the kinds of the namespace itself, too, which a purge needs.
+    in_part: bool,
+    /// What is missing from what was read.
+    noted: Vec<PortError>,
+}
+
+impl Refusals {
+    /// What a purge needs, with nothing in its place where it may be missing.
     fn pass<T: Default>(&mut self, read: Result<T, PortError>) -> Result<T, PortError> {
-        match (read, self) {
-            (Err(error), Self::Noted(noted)) if error.denied && !error.unknown_caller => {
-                noted.push(error);
+        match read {
+            Err(error) if self.in_part && error.denied && !error.unknown_caller => {
+                self.noted.push(error);
                 Ok(T::default())
             }
-            (read, _) => read,
+            read => read,
         }
+    }
+
+    /// What a purge does without. Nothing but what trying again does not mend, as a missing right, may be passed over.
+    fn leave_out<T: Default>(&mut self, read: Result<T, PortError>) -> Result<T, PortError> {
+        match read {
+            Err(error) if error.retry == Retry::Never => {
+                self.note(error);
+                Ok(T::default())
+            }
+            read => read,
+        }
+    }
+
+    fn note(&mut self, error: PortError) {
+        tracing::warn!(%error, "left out of what routes to workloads");
+        self.noted.push(error);
     }
 }
 
@@ -405,16 +436,6 @@ fn granted(namespace: &str, grants: &[GrantFact], room: &mut Room) -> Vec<String
         room.note(place(), why);
     }
     good.into_iter().take(GRANTED_MAX).map(str::to_owned).collect()
-}
-
-/// Goes on without what may not be read; nothing but a missing right may be passed over.
-fn left_out<T>(error: &PortError, without: T) -> Result<T, PortError> {
-    if error.retry == Retry::Never {
-        tracing::warn!(%error, "left out of what routes to workloads");
-        Ok(without)
-    } else {
-        Err(error.clone())
-    }
 }
 
 fn route_id(route: &RouteFact) -> (RouteKind, String, String) {

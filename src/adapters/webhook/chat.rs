@@ -91,13 +91,15 @@ fn slack_of(Said { title, severity, message, facts }: &Said) -> String {
         Severity::Error => ":rotating_light: ",
     };
     let title = escaped(title, FACT_CHARS_MAX);
-    let head = format!("{mark}*{title}*\n");
-    let message = escaped(message, SLACK_CHARS_MAX - head.chars().count());
-    let mut blocks = vec![json!({"type": "section", "text": {"type": "mrkdwn", "text": format!("{head}{message}")}})];
-    let element = |(name, value): &(&str, String)| {
-        let text = format!("{name}: {}", escaped(value, FACT_CHARS_MAX));
-        json!({"type": "mrkdwn", "text": text})
-    };
+    let message = escaped(message, SLACK_CHARS_MAX);
+    // What others wrote: no order of characters in it is bold, an emoji, a channel or a link.
+    let plain = |text: &str| json!({"type": "plain_text", "text": text, "emoji": false});
+    let head = json!({"type": "mrkdwn", "text": format!("{mark}*{title}*"), "verbatim": true});
+    let mut blocks = vec![json!({"type": "section", "text": head})];
+    if !message.is_empty() {
+        blocks.push(json!({"type": "section", "text": plain(&message)}));
+    }
+    let element = |(name, value): &(&str, String)| plain(&format!("{name}: {}", escaped(value, FACT_CHARS_MAX)));
     let elements: Vec<Value> = facts.iter().map(element).collect();
     if !elements.is_empty() {
         blocks.push(json!({"type": "context", "elements": elements}));
@@ -189,15 +191,17 @@ mod tests {
         let sent = read(&slack(&notice("<!channel> R&D <https://evil.example.com|web>\u{202e}")));
         let shown = "&lt;!channel&gt; R&amp;D &lt;https://evil.example.com|web&gt;\\u{202e}";
         assert_eq!(sent["text"], format!(":rotating_light: PurgeFailed: shop/web: {shown}"));
-        assert_eq!(sent["blocks"][0]["text"]["text"], format!(":rotating_light: *PurgeFailed: shop/web*\n{shown}"));
-        assert_eq!(sent["blocks"][1]["elements"][0]["text"], "change: web: 1 → 2");
+        let head = json!({"type": "mrkdwn", "text": ":rotating_light: *PurgeFailed: shop/web*", "verbatim": true});
+        let plain = |text: &str| json!({"type": "plain_text", "text": text, "emoji": false});
+        assert_eq!((&sent["blocks"][0]["text"], &sent["blocks"][1]["text"]), (&head, &plain(shown)));
+        assert_eq!(sent["blocks"][2]["elements"], json!([plain("change: web: 1 → 2")]));
     }
 
     #[test]
     fn a_section_has_as_many_characters_as_slack_takes() {
-        for (message, whole) in [("&".repeat(10_000), false), ("a".repeat(2_500), true)] {
+        for (message, whole) in [("&".repeat(10_000), false), ("a".repeat(2_600), true)] {
             let sent = read(&slack(&notice(&message)));
-            let text = sent["blocks"][0]["text"]["text"].as_str().expect("text").to_owned();
+            let text = sent["blocks"][1]["text"]["text"].as_str().expect("text").to_owned();
             assert!(text.chars().count() <= 3_000 && text.chars().count() > 2_500, "{}", text.len());
             assert_eq!(!text.ends_with('…'), whole);
             assert!(!text.trim_end_matches('…').ends_with('&'), "no escape is cut");

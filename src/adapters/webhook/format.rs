@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::Value;
 
 use super::body::{self, Parts};
 use super::cloud::{Attributes, SOURCE, TYPE_PREFIX};
@@ -67,12 +68,21 @@ pub fn travelling(
     headers: &mut HeaderMap,
 ) -> Result<String, Error> {
     let Content::Json(stored) = said else {
+        if !has_no_document(hook) {
+            return Err(other_format());
+        }
         headers.insert(CONTENT_TYPE, FORM);
         return Ok(body::form(&hook.parameters));
     };
     headers.insert(CONTENT_TYPE, JSON);
     match &hook.format {
-        HookFormat::Form | HookFormat::Json | HookFormat::Slack | HookFormat::Teams => with(stored, &hook.parameters),
+        HookFormat::Form => with(stored, &hook.parameters),
+        HookFormat::Json => {
+            body::parts(stored).ok_or_else(other_format)?;
+            with(stored, &hook.parameters)
+        }
+        HookFormat::Slack => with(having("blocks", stored)?, &hook.parameters),
+        HookFormat::Teams => with(having("attachments", stored)?, &hook.parameters),
         HookFormat::Flux => {
             headers.insert(HeaderName::from_static(flux::COMPONENT), HeaderValue::from_static(flux::REPORTER));
             with(stored, &hook.parameters)
@@ -97,6 +107,12 @@ pub fn travelling(
 /// The hook had another format when this was stored. It is sent again when it has that one again, and a person asks.
 fn other_format() -> Error {
     Error::Unusable("not sent: the hook had another format when this was stored".to_owned())
+}
+
+/// A message for a chat, which is known by this member.
+fn having<'a>(member: &str, stored: &'a str) -> Result<&'a str, Error> {
+    let is_one = serde_json::from_str::<Value>(stored).is_ok_and(|message| message.get(member).is_some());
+    if is_one { Ok(stored) } else { Err(other_format()) }
 }
 
 fn with(document: &str, parameters: &BTreeMap<String, Secret<String>>) -> Result<String, Error> {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use http::{HeaderName, HeaderValue};
 use serde_json::json;
 
-use super::{Webhooks, format, reply};
+use super::{Webhooks, body, format, reply};
 use crate::adapters::http::Error;
 use crate::config::{Hook, HookFormat, HookMethod};
 use kernel::machine::millis;
@@ -43,7 +43,8 @@ pub enum Unmarked {
 pub struct Rehearsal {
     /// Its id, the `webhook-id`.
     pub id: String,
-    /// The body without the parameters of the hook; `None` where those are all. Of a body of its own, only that it is one.
+    /// The body as it was sent, without the parameters of the hook; `None` where those are all. Of a body of its own, only
+    /// that it is one.
     pub body: Option<String>,
     /// How many signatures it has.
     pub signatures: usize,
@@ -58,7 +59,8 @@ pub struct Rehearsal {
 pub struct Heard {
     /// As an attempt of a notice would have been judged.
     pub reply: Reply,
-    /// The start of the answer on one line, with what the configuration keeps secret left out; empty if there is none.
+    /// The start of the answer on one line, with what the configuration keeps secret left out; empty if there is none. Of one to
+    /// a body of the owner's own, only that there is one.
     pub answer: String,
 }
 
@@ -96,7 +98,7 @@ impl Webhooks {
         let heard = match sent {
             Ok(answer) => Heard {
                 reply: reply(&answer, self.clock.wall_ms()),
-                answer: self.start(&String::from_utf8_lossy(&answer.body)),
+                answer: self.answer(hook, &String::from_utf8_lossy(&answer.body)),
             },
             Err(Error::Failed(reason)) => Heard { reply: Reply::Failed { reason }, answer: String::new() },
             Err(Error::Blocked(reason) | Error::Unusable(reason)) => {
@@ -106,10 +108,23 @@ impl Webhooks {
         let body = match (content, &hook.format) {
             (Content::Parameters, _) => None,
             (Content::Json(_), HookFormat::Template(_)) => Some(format!("{MASK}, its own body")),
+            // The other parts of it travel in headers.
+            (Content::Json(document), HookFormat::CloudEvents) => {
+                body::parts(&document).map(|parts| parts.data.get().to_owned())
+            }
             (Content::Json(document), _) => Some(document),
         };
         let took_ms = millis(self.clock.now().since(begun));
         Rehearsal { id, body, signatures: hook.secrets.len(), took_ms, heard }
+    }
+
+    /// What is shown of an answer. Of one to a body that its owner wrote, only that there is one: that may repeat any part of a
+    /// credential, and nothing says which part of the body is one.
+    fn answer(&self, hook: &Hook, text: &str) -> String {
+        if matches!(hook.format, HookFormat::Template(_)) && !text.trim().is_empty() {
+            return format!("{MASK}, for it may repeat the body");
+        }
+        self.start(text)
     }
 
     /// The start of an answer on one line, without what the configuration of any hook keeps secret: some receivers repeat what they

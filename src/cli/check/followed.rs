@@ -21,13 +21,16 @@ const NAMESPACES_MAX: usize = 100;
 /// Hosts that are named in the report.
 const NAMED_MAX: usize = 20;
 
-/// Looks for them by the hosts that Ingresses and routes claim. `facts`: what is known of some namespaces already.
+/// What routes in each namespace that was looked into, or why that is not known.
+pub type Facts = BTreeMap<String, Result<Arc<Gathered>, PortError>>;
+
+/// Looks for them by the hosts that Ingresses and routes claim. `facts`: what was read of some namespaces already.
 pub async fn followed(
     (cluster, watched): (&dyn ClusterView, &Scope),
     claims: &Result<Arc<Vec<RouteClaim>>, PortError>,
     listed: &Listed,
     index: &Index,
-    facts: &mut BTreeMap<String, Arc<Gathered>>,
+    facts: &mut Facts,
 ) -> Vec<Finding> {
     let claims = match claims {
         Ok(claims) => claims,
@@ -44,19 +47,18 @@ pub async fn followed(
     let (mut alone, mut troubles) = (BTreeMap::new(), BTreeSet::new());
     for (namespace, hosts) in claimed.iter().take(NAMESPACES_MAX) {
         if !facts.contains_key(*namespace) {
-            match cluster.site_facts_in_part(namespace, Age::Recent).await {
-                Ok(found) => {
-                    troubles.extend(found.unread().iter().map(ToString::to_string));
-                    facts.insert((*namespace).to_owned(), found);
-                }
-                Err(error) => {
-                    troubles.insert(error.to_string());
-                }
-            }
+            facts.insert((*namespace).to_owned(), cluster.site_facts_in_part(namespace, Age::Recent).await);
         }
-        let Some(facts) = facts.get(*namespace) else { continue };
-        for host in hosts {
-            alone.extend(unfollowed(namespace, host, facts, listed).map(|why| (host.to_string(), why)));
+        match facts.get(*namespace) {
+            Some(Ok(facts)) => {
+                troubles.extend(facts.unread().iter().map(ToString::to_string));
+                let unfollowed = |host: &&Host| Some((host.to_string(), unfollowed(namespace, host, facts, listed)?));
+                alone.extend(hosts.iter().filter_map(unfollowed));
+            }
+            Some(Err(error)) => {
+                troubles.insert(error.to_string());
+            }
+            None => {}
         }
     }
     let unread = claimed.len().saturating_sub(NAMESPACES_MAX);

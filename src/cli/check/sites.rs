@@ -9,7 +9,7 @@ use super::catalog::{
     ANNOTATIONS, AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_FOLLOWED, HOST_SERVED, PROOF,
     RIGHT_DEPLOYMENTS,
 };
-use super::followed::followed;
+use super::followed::{Facts, followed};
 use super::report::Finding;
 use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::kubernetes::Scope;
@@ -40,6 +40,8 @@ pub struct Sites {
 struct Found {
     hosts: usize,
     hostless: usize,
+    /// Without a host, where not all that may name one could be read.
+    blind: usize,
     workloads: usize,
     matched: BTreeSet<DistributionId>,
     unmatched: BTreeMap<String, String>,
@@ -79,25 +81,29 @@ pub async fn sites(
     let claimed = cluster.route_claims().await;
     found.troubles.extend(claimed.as_ref().err().filter(|_| judged).map(ToString::to_string));
     let claims = claimed.as_ref().ok().filter(|_| judged);
-    let mut facts: BTreeMap<String, Arc<Gathered>> = BTreeMap::new();
+    let mut facts = Facts::new();
     for workload in listed.workloads.values().filter(|workload| !workload.tuning.disabled) {
         found.workloads += 1;
         let namespace = &workload.id.namespace;
         if !facts.contains_key(namespace) {
-            let gathered = cluster.site_facts_in_part(namespace, Age::Recent).await.unwrap_or_else(|error| {
-                found.troubles.insert(error.to_string());
-                Arc::default()
-            });
-            found.troubles.extend(gathered.unread().iter().map(ToString::to_string));
-            facts.insert(namespace.clone(), gathered);
+            facts.insert(namespace.clone(), cluster.site_facts_in_part(namespace, Age::Recent).await);
         }
-        let Some(facts) = facts.get(namespace) else { continue };
+        let (none, read) = (Gathered::default(), facts.get(namespace));
+        let unread: Vec<String> = match read {
+            Some(Ok(facts)) => facts.unread().iter().map(ToString::to_string).collect(),
+            Some(Err(error)) => vec![error.to_string()],
+            None => Vec::new(),
+        };
+        // Its owner may name its hosts, and then these are known whatever else could be read.
+        let facts = read.and_then(|read| read.as_ref().ok()).map_or(&none, Arc::as_ref);
         let site = facts.site(workload.pods(), workload.tuning.hosts.as_deref());
         let owned = claims.map(|claims| own(&site, namespace, claims, &policy.tenants));
         let mut hosts: Vec<_> = site.hosts.keys().collect();
         hosts.retain(|host| owned.as_ref().is_none_or(|owned| owned.hosts.contains(*host)));
         found.hosts += hosts.len();
         let matches = index.matches_except(hosts.iter().copied(), &site.origins, &site.except);
+        found.blind += usize::from(hosts.is_empty() && !unread.is_empty());
+        found.troubles.extend(unread);
         found.take(workload, policy, &matches, hosts.is_empty());
     }
     let mut findings = served(&found, in_account, account);
@@ -140,9 +146,11 @@ impl Found {
 fn served(found: &Found, in_account: usize, account: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         found.troubles.iter().map(|trouble| HOST_SERVED.warning(format!("not all was looked at: {trouble}"))).collect();
-    if found.hosts > 0 && found.matched.is_empty() && found.skipped.is_empty() && found.troubles.is_empty() {
+    // A host that could not be read may be one that is served.
+    if found.hosts > 0 && found.matched.is_empty() && found.skipped.is_empty() && found.blind == 0 {
+        let far = if found.troubles.is_empty() { "" } else { ", as far as could be read" };
         let reason = format!(
-            "none of {} hosts is served by one of the {in_account} distributions of {account}: nothing would be purged",
+            "none of {} hosts is served by one of the {in_account} distributions of {account}: nothing would be purged{far}",
             found.hosts
         );
         let hint = "see whether these are the credentials of the account that the distributions are in (aws-identity)";

@@ -4,12 +4,16 @@
 //!
 //! Not for how they are answered; that is `answers`.
 
-use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use apiserver::is_object_name;
 use kernel::names::host::Host;
 use objects::pipeline::spec::Until;
+
+/// Most characters of the name of a namespace, which is one DNS label (RFC 1123, 2.1).
+const NAMESPACE_CHARS_MAX: usize = 63;
 
 /// What a model reads before it uses any of them. Clients show it once, so it says what holds for all answers.
 pub const INSTRUCTIONS: &str = "\
@@ -33,6 +37,7 @@ pub enum Asked {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StatusArguments {
+    #[serde(default, deserialize_with = "namespace")]
     namespace: Option<String>,
 }
 
@@ -41,6 +46,7 @@ struct StatusArguments {
 struct ExplainArguments {
     name: Option<String>,
     host: Option<String>,
+    #[serde(default, deserialize_with = "namespace")]
     namespace: Option<String>,
 }
 
@@ -48,6 +54,7 @@ struct ExplainArguments {
 #[serde(deny_unknown_fields)]
 struct HistoryArguments {
     name: String,
+    #[serde(default, deserialize_with = "namespace")]
     namespace: Option<String>,
     limit: Option<usize>,
 }
@@ -56,6 +63,7 @@ struct HistoryArguments {
 #[serde(deny_unknown_fields)]
 struct FreshArguments {
     name: String,
+    #[serde(default, deserialize_with = "namespace")]
     namespace: Option<String>,
     until: Option<String>,
 }
@@ -75,6 +83,16 @@ pub fn asked(name: &str, arguments: &Value) -> Option<Result<Asked, serde_json::
 
 fn read<T: DeserializeOwned>(arguments: &Value) -> Result<T, serde_json::Error> {
     T::deserialize(arguments)
+}
+
+/// A namespace as models write it: an empty text stands for none. It becomes part of a request's path, so it is checked first.
+fn namespace<'de, D: Deserializer<'de>>(text: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(text)?.filter(|text| !text.is_empty());
+    let is_label = |text: &str| text.len() <= NAMESPACE_CHARS_MAX && !text.contains('.') && is_object_name(text);
+    if text.as_deref().is_none_or(is_label) {
+        return Ok(text);
+    }
+    Err(D::Error::custom("namespace is the name of one: lower-case letters, digits and hyphens, 63 at most"))
 }
 
 fn explain(ExplainArguments { name, host, namespace }: ExplainArguments) -> Result<Asked, serde_json::Error> {

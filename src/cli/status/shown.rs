@@ -71,6 +71,14 @@ struct Rollout {
     older: Vec<String>,
     purges: Vec<RolloutPurge>,
     conditions: Vec<String>,
+    versions: Versions,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Versions {
+    /// Why the edge is stale until something outside changes.
+    stale: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -246,6 +254,7 @@ impl Shown {
                 .is_some_and(|seen| seen.troubles.is_empty() && !seen.repos.iter().any(repo::View::is_stalled));
         self.troubles.is_empty()
             && self.unwell.is_empty()
+            && self.rollouts.iter().all(|rollout| rollout.versions.stale.is_none())
             && self.quarantined.is_empty()
             && delivered
             && promotes
@@ -279,10 +288,15 @@ impl Shown {
     }
 
     fn rollout(&self, page: &mut Page<'_, '_>, rollout: &Rollout, tally: Option<&Tally>) -> fmt::Result {
-        let Rollout { workload, seq, phase, change, state, next, older, purges, conditions } = rollout;
+        let Rollout { workload, seq, phase, change, state, next, older, purges, conditions, versions } = rollout;
         let number = if *seq == 0 { String::new() } else { format!("  rollout {seq}, {}", visible(phase)) };
         page.title(&format!("{}{number}  {change}", display_name(workload)))?;
-        page.toned("State", if phase == "failed" { Tone::Look } else { Tone::Moving }, [state.clone()])?;
+        let tone = match (&versions.stale, phase.as_str()) {
+            (Some(_), _) => Tone::Bad,
+            (None, "failed") => Tone::Look,
+            (None, _) => Tone::Moving,
+        };
+        page.toned("State", tone, [state.clone()])?;
         page.part("Next", [next.clone()])?;
         let pods = self.pods.iter().filter(|of| of.workload == *workload).flat_map(|of| &of.pods);
         page.entries("Pods", pods.map(|pod| (pod.tone(), pod.line())))?;
@@ -310,9 +324,9 @@ impl Shown {
     }
 }
 
-/// What was to be purged and is not leaves the edge stale; what did not complete was no version for the edge.
+/// What was to be purged and is not leaves the edge stale, as the page has it; what did not complete was no version for the edge.
 fn unwell_line(Unwell { workload, state, reason }: &Unwell) -> (Tone, String) {
-    let is_stale = matches!(reason.as_str(), "owed" | "impossible" | "partly");
+    let is_stale = matches!(reason.as_str(), "withdrawn" | "owed" | "impossible" | "partly" | "stale");
     (if is_stale { Tone::Bad } else { Tone::Look }, format!("{}: {state}", display_name(workload)))
 }
 
@@ -409,6 +423,20 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_purge_in_flight_is_red_as_on_the_page() {
+        let of = |stale: Value| {
+            let web = json!({
+                "workload": "deployment/shop/web", "phase": "complete", "state": "not made yet", "versions": {"stale": stale},
+            });
+            let shown: Shown = serde_json::from_value(json!({"workloads": 1, "rollouts": [web]})).unwrap();
+            let screen = Screen { columns: None, is_coloured: true, now_ms: None };
+            (shown.tone(), screen.draw(&shown).contains("\u{1b}[31mnot made yet"))
+        };
+        assert_eq!(of(Value::Null), (Tone::Moving, false));
+        assert_eq!(of("AccessDenied".into()), (Tone::Look, true));
+    }
+
+    #[test]
     fn a_stale_edge_is_red_what_needs_a_look_is_yellow_and_pods_are_by_their_own_state() {
         let pod = |name: &str, is_new: bool, state: &str| json!({"name": name, "version": "web: 2", "is_new": is_new, "state": state});
         let state = json!({
@@ -439,6 +467,8 @@ mod tests {
                             ␛[33mshop/ui: did not complete␛[0m
         "#]]
         .assert_eq(&coloured.replace('\u{1b}', "␛"));
+        assert_eq!(unwell_line(&Unwell { reason: "withdrawn".to_owned(), ..Unwell::default() }).0, Tone::Bad);
+        assert_eq!(unwell_line(&Unwell { reason: "stale".to_owned(), ..Unwell::default() }).0, Tone::Bad);
         let facts: Vec<String> =
             shown.facts().into_iter().map(|(about, fact)| format!("{about}: {}", fact.words)).collect();
         expect![[r#"

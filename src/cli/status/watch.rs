@@ -30,7 +30,7 @@ pub async fn watch(asked: &Asked<'_>, output: Output) -> ExitCode {
             let written = match output {
                 Output::Drawn(screen) if screen.columns.is_some() => drawn(asked, last.is_none()).await,
                 Output::Drawn(_) | Output::Table => said(asked, &mut last).await,
-                Output::Json => whole(asked).await,
+                Output::Json | Output::Both => whole(asked).await,
             };
             if written.is_err() {
                 return;

@@ -26,14 +26,17 @@ const FLUSH: &[u8] = b"0000";
 /// The exit code of a shell that does not find a command (POSIX, Shell Command Language, 2.8.2).
 const NOT_FOUND: i32 = 127;
 
-/// What hosts say of a repository that is not there, or not for these keys: git, GitHub, GitLab, Bitbucket, Gitea.
-const MISSING: [&str; 6] = [
-    "not found",
-    "does not appear to be a git repository",
-    "could not be found",
-    "not exist",
-    "no such",
-    "cannot find",
+/// What hosts say of a repository that is not there, or not for these keys. Whole phrases: a host that does not find something
+/// of its own for a while says "no such" and "not found", too.
+const MISSING: [&str; 8] = [
+    "does not appear to be a git repository",       // git
+    "repository not found",                         // GitHub, Bitbucket
+    "you were looking for could not be found",      // GitLab
+    "repository does not exist",                    // Bitbucket Data Center
+    "repository either does not exist",             // Bitbucket Cloud
+    "cannot find repository",                       // Gitea, Forgejo
+    "project not found",                            // Gerrit
+    "does not exist or you do not have permission", // Azure DevOps
 ];
 
 /// What they say where a key may not do this.

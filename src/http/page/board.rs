@@ -93,6 +93,7 @@ fn row(view: &View<'_>, seen: &Observation, line: &Facts<'_>, members: &[&str], 
     let mood = line.mood();
     let columns = 4 + members.len() + usize::from(tells);
     let versions = line.summary.map(|summary| &summary.versions);
+    let would = if view.about.dry_run { "would have " } else { "" };
     html! {
         tbody.(mood.class()) {
             tr {
@@ -103,9 +104,9 @@ fn row(view: &View<'_>, seen: &Observation, line: &Facts<'_>, members: &[&str], 
                 td.change data-label="runs" { @if let Some(versions) = versions { (versions.runs) } @else { "–" } }
                 td.change data-label="edge has" {
                     @match versions.map(|versions| (versions.at_edge, versions.edge_has.as_deref())) {
-                        Some((Has::Same, Some(version))) => (version),
-                        Some((Has::Another, Some(version))) => span.pill.(if mood == Mood::Bad { "bad" } else { "" }) { (version) },
-                        Some((Has::Mixed, Some(version))) => span.pill.(if mood == Mood::Bad { "bad" } else { "" }) { (version) " or newer" },
+                        Some((Has::Same, Some(version))) => { (would) (version) },
+                        Some((Has::Another, Some(version))) => span.pill.(if mood == Mood::Bad { "bad" } else { "" }) { (would) (version) },
+                        Some((Has::Mixed, Some(version))) => span.pill.(if mood == Mood::Bad { "bad" } else { "" }) { (would) (version) " or newer" },
                         Some((Has::NoEdge, _)) => "no edge",
                         Some((Has::Same | Has::Another | Has::Mixed | Has::Unknown, _)) | None => "not known",
                     }
@@ -114,7 +115,7 @@ fn row(view: &View<'_>, seen: &Observation, line: &Facts<'_>, members: &[&str], 
                     @let ballot = line.tally.and_then(|tally| tally.members.iter().find(|ballot| ballot.member == **member));
                     td data-label=(member) { @if let Some(ballot) = ballot { (vote(ballot)) } }
                 }
-                td data-label="purged" { (cell(view, &line.purged(view.about.dry_run))) }
+                td data-label="purged" { (cell(view, &line.purged())) }
                 @if tells { td data-label="told" { @if let Some(told) = line.told(seen) { (cell(view, &told)) } } }
             }
             tr.why { td colspan=(columns) { (why(view, line)) } }

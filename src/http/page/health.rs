@@ -62,7 +62,7 @@ impl Health {
         let first = if troubles.is_empty() { worst.or(moving) } else { worst };
         let rest = match first.filter(|_| seen.synced) {
             Some(first) => others(first, lines),
-            None if mood == Mood::Good => fresh_since(view),
+            None if mood == Mood::Good => fresh_since(view, seen),
             None => html! {},
         };
         Self { mood, headline, rest, troubles }
@@ -97,12 +97,15 @@ fn others(first: &Facts<'_>, lines: &[Facts<'_>]) -> Markup {
     }
 }
 
-/// What follows "All clear".
-fn fresh_since(view: &View<'_>) -> Markup {
+/// What follows "All clear". In a group another member may have told of a purge that was of here too.
+fn fresh_since(view: &View<'_>, seen: &Observation) -> Markup {
+    let dry_run = view.about.dry_run;
     html! {
         @if let Some((at_ms, took_ms)) = view.last_purge {
-            ": all purged since " (time::absolute(at_ms, view.now_ms))
-            @if let Some(took_ms) = took_ms { "; the last purge took " (time::span(0, took_ms)) }
-        } @else { ": nothing had to be purged since this process started" }
+            @if dry_run { ": all would be purged since " } @else { ": all purged since " }
+            (time::absolute(at_ms, view.now_ms))
+            @if let Some(took_ms) = took_ms.filter(|_| !dry_run) { "; the last purge took " (time::span(0, took_ms)) }
+        } @else if seen.group.is_some() { ": no purge was told here since this process started" }
+        @else { ": nothing had to be purged since this process started" }
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Facts<'a> {
     pub passage: Option<&'a Passage>,
     /// Nothing can be agreed on in its group.
     pub held: bool,
+    /// Nothing is purged: it is only said what would be.
+    pub dry_run: bool,
 }
 
 /// What is said where nothing more is known of a workload that is left alone.
@@ -88,6 +90,7 @@ pub(super) fn lines<'a>(view: &View<'a>, seen: &'a Observation) -> (Vec<Facts<'a
             tally: tallies.get(workload).copied(),
             passage: summary.and_then(|summary| passages.get(&(workload, summary.seq)).copied()),
             held: is_held(seen),
+            dry_run: view.about.dry_run,
         }
     };
     let mut lines: Vec<Facts<'a>> = all.into_iter().map(facts).collect();
@@ -111,6 +114,7 @@ pub(super) fn one<'a>(view: &View<'a>, seen: &'a Observation, row: &'a Row) -> F
         tally: seen.tallies.iter().find(|tally| tally.workload == *workload),
         passage: view.passages.iter().find(|one| one.workload == *workload && one.seq == summary.seq),
         held: is_held(seen),
+        dry_run: view.about.dry_run,
     }
 }
 
@@ -134,7 +138,7 @@ pub(super) fn is_held_up(tally: &Tally) -> bool {
 pub(super) const fn mood_of(reason: Reason) -> Mood {
     match reason {
         Reason::Failed => Mood::Warn,
-        Reason::Withdrawn | Reason::Owed | Reason::Impossible | Reason::Partly => Mood::Bad,
+        Reason::Withdrawn | Reason::Owed | Reason::Impossible | Reason::Partly | Reason::Stale => Mood::Bad,
     }
 }
 
@@ -145,6 +149,10 @@ impl<'a> Facts<'a> {
 
     fn versions(&self) -> Option<&'a Versions> {
         self.summary.map(|summary| &summary.versions)
+    }
+
+    fn is_purged(&self) -> bool {
+        self.versions().is_some_and(|versions| versions.purged)
     }
 
     fn stale(&self) -> Option<&'a str> {
@@ -211,14 +219,17 @@ impl<'a> Facts<'a> {
     }
 
     fn doing(&self) -> &'static str {
-        match self.summary.filter(|_| self.moves).map(|summary| summary.stage) {
-            Some(Stage::Rollout) => "is rolling out",
-            Some(Stage::Agreement) if self.tally.is_some() => "waits for its group",
-            Some(Stage::Agreement) => "is about to be purged",
-            Some(Stage::Purge) => "is being purged",
-            Some(Stage::Webhooks) => "is purged, and webhooks are told",
-            Some(Stage::Idle) => "is being looked at",
-            None => "moves in another cluster of its group",
+        match (self.summary.filter(|_| self.moves).map(|summary| summary.stage), self.dry_run) {
+            (Some(Stage::Rollout), _) => "is rolling out",
+            (Some(Stage::Agreement), _) if self.tally.is_some() => "waits for its group",
+            (Some(Stage::Agreement), false) => "is about to be purged",
+            (Some(Stage::Purge), false) => "is being purged",
+            (Some(Stage::Agreement | Stage::Purge), true) => "would be purged now",
+            (Some(Stage::Webhooks), false) if self.is_purged() => "is purged, and webhooks are told",
+            (Some(Stage::Webhooks), true) if self.is_purged() => "would be purged, and webhooks told",
+            (Some(Stage::Webhooks), _) => "is not to be purged, and that is told",
+            (Some(Stage::Idle), _) => "is being looked at",
+            (None, _) => "moves in another cluster of its group",
         }
     }
 
@@ -260,7 +271,9 @@ impl<'a> Facts<'a> {
         let is_refused = self.stale().is_some() && self.moves;
         Some(match (self.unwell.map(|unwell| unwell.reason), self.pod()) {
             (Some(Reason::Owed), _) => format!("allclear purge {path} --retry"),
-            (Some(Reason::Withdrawn | Reason::Impossible | Reason::Partly), _) => format!("allclear purge {path}"),
+            (Some(Reason::Withdrawn | Reason::Impossible | Reason::Partly | Reason::Stale), _) => {
+                format!("allclear purge {path}")
+            }
             (None, _) if is_refused => format!("allclear purge {path} --retry"),
             (None, Some((pod, _))) if is_name(pod) => format!("kubectl -n {namespace} describe pod {pod}"),
             (Some(Reason::Failed) | None, _) => format!("allclear explain {path}"),
@@ -268,21 +281,23 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether it is purged, and since when.
-    pub fn purged(&self, dry_run: bool) -> Cell {
+    pub fn purged(&self) -> Cell {
         let told = |lap| self.passage.and_then(|passage| passage.began(lap));
         let stage = self.summary.filter(|_| self.moves).map(|summary| summary.stage);
         let has = self.versions().map(|versions| versions.at_edge);
         if self.stale().is_some() || self.unwell.is_some_and(|unwell| mood_of(unwell.reason) == Mood::Bad) {
-            let seen_stale = self.passage.is_some_and(|passage| passage.seen == Some(Kind::EdgeStale));
+            let seen_stale = self.unwell.is_some_and(|unwell| unwell.reason == Reason::Stale)
+                || self.passage.is_some_and(|passage| passage.seen == Some(Kind::EdgeStale));
             return Cell::new(Mood::Bad, if seen_stale { "stale" } else { "not purged" });
         }
         if self.unwell.is_some() {
             return Cell::new(Mood::Rest, "not purged");
         }
-        let purged = if dry_run { "would be purged" } else { "purged" };
+        let purged = if self.dry_run { "would be purged" } else { "purged" };
         match (stage, has) {
             (Some(Stage::Purge), _) => Cell { at_ms: told(Lap::Purge), ..Cell::new(Mood::Busy, "under way") },
             (Some(Stage::Rollout | Stage::Agreement), _) => Cell::new(Mood::Rest, "not yet"),
+            (_, Some(Has::Same)) if !self.is_purged() => Cell::new(Mood::Rest, "edge has it"),
             (_, Some(Has::Same)) => Cell { at_ms: told(Lap::Look), ..Cell::new(Mood::Good, purged) },
             (_, Some(Has::NoEdge)) => Cell::new(Mood::Rest, "no edge"),
             (_, Some(Has::Another | Has::Mixed | Has::Unknown) | None) => Cell::new(Mood::Rest, "–"),
@@ -321,7 +336,7 @@ const fn verdict(reason: Reason) -> &'static str {
     match reason {
         Reason::Failed => "did not roll out",
         Reason::Withdrawn => "was given up by its group, and the edge is stale",
-        Reason::Owed | Reason::Impossible => "is stale at the edge",
+        Reason::Owed | Reason::Impossible | Reason::Stale => "is stale at the edge",
         Reason::Partly => "is stale at a part of the edge",
     }
 }
@@ -337,142 +352,4 @@ pub(super) fn mood_of_ballot(ballot: &Ballot) -> Mood {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::looking::About;
-
-    fn of(name: &str, at_edge: Has) -> Summary {
-        let versions = Versions { at_edge, runs: "app: 2".to_owned(), ..Versions::default() };
-        let id = WorkloadId::deployment("shop", name);
-        Summary { phase: "complete", versions, seq: 4, ..Summary::unknown(&id, "purged".to_owned()) }
-    }
-
-    fn moving(name: &str, stage: Stage) -> Summary {
-        Summary { stage, ..of(name, Has::Another) }
-    }
-
-    fn unwell(name: &str, reason: Reason) -> Unwell {
-        Unwell { workload: WorkloadId::deployment("shop", name), reason, state: "not purged: why".to_owned() }
-    }
-
-    /// Each row's name and mood.
-    fn shown(seen: &Observation) -> Vec<(String, Mood)> {
-        with(seen, |lines| lines.iter().map(|line| (line.workload.name.clone(), line.mood())).collect())
-    }
-
-    fn with<T>(seen: &Observation, of: impl FnOnce(&[Facts<'_>]) -> T) -> T {
-        let about = About { member: "eu-1".to_owned(), group: "default".to_owned(), dry_run: false };
-        let listing = crate::actors::browse::Listing::default();
-        let view = View {
-            about: &about,
-            asked: &super::super::Asked::Board,
-            draining: false,
-            seen: Ok(seen),
-            listing: &listing,
-            moments: &[],
-            passages: &[],
-            last_purge: None,
-            now_ms: 0,
-        };
-        of(&lines(&view, seen).0)
-    }
-
-    fn refused(summary: Summary) -> Summary {
-        let versions = Versions { stale: Some("AccessDenied".to_owned()), ..summary.versions };
-        Summary { versions, ..summary }
-    }
-
-    #[test]
-    fn the_worst_comes_first_and_each_colour_means_one_thing() {
-        let seen = Observation {
-            rollouts: vec![moving("moves", Stage::Rollout), refused(moving("refused", Stage::Purge))],
-            recent: vec![of("well", Has::Same), of("edgeless", Has::NoEdge), of("overtaken", Has::Mixed)],
-            unwell: vec![unwell("failed", Reason::Failed), unwell("given-up", Reason::Withdrawn)],
-            quarantined: vec![WorkloadId::deployment("shop", "aside")],
-            ..Observation::default()
-        };
-        let expected = [
-            ("given-up", Mood::Bad),
-            ("refused", Mood::Bad),
-            ("aside", Mood::Warn),
-            ("failed", Mood::Warn),
-            ("moves", Mood::Busy),
-            ("edgeless", Mood::Good),
-            ("well", Mood::Good),
-            ("overtaken", Mood::Rest),
-        ];
-        assert_eq!(shown(&seen), expected.map(|(name, mood)| (name.to_owned(), mood)));
-    }
-
-    #[test]
-    fn what_moves_again_has_one_row_and_its_end_before_is_not_shown() {
-        let seen = Observation {
-            rollouts: vec![moving("web", Stage::Rollout)],
-            recent: vec![of("web", Has::Same)],
-            ..Observation::default()
-        };
-        assert_eq!(shown(&seen), [("web".to_owned(), Mood::Busy)]);
-    }
-
-    #[test]
-    fn a_troubled_pod_and_a_held_group_are_amber_while_it_moves() {
-        let group = |hold: Option<&str>| {
-            Some(purge::broker::Seen { hold: hold.map(str::to_owned), ..purge::broker::Seen::default() })
-        };
-        let pod = Some(("web-x4".to_owned(), "ImagePullBackOff".to_owned()));
-        let mut troubled = moving("web", Stage::Rollout);
-        troubled.versions.pod = pod;
-        let mut seen = Observation { rollouts: vec![troubled], group: group(None), ..Observation::default() };
-        assert_eq!(shown(&seen)[0].1, Mood::Warn);
-        with(&seen, |lines| {
-            assert_eq!(lines[0].headline(), "shop/web waits for its pod web-x4: ImagePullBackOff");
-            assert_eq!(lines[0].command().as_deref(), Some("kubectl -n shop describe pod web-x4"));
-        });
-        seen.rollouts[0].versions.pod = None;
-        assert_eq!(shown(&seen)[0].1, Mood::Busy);
-        seen.group = group(Some("two clusters have one name"));
-        assert_eq!(shown(&seen)[0].1, Mood::Warn);
-    }
-
-    #[test]
-    fn nothing_is_said_to_be_purged_that_is_not() {
-        let seen = Observation {
-            rollouts: vec![moving("moves", Stage::Rollout), refused(moving("refused", Stage::Purge))],
-            recent: vec![of("well", Has::Same), of("edgeless", Has::NoEdge), of("overtaken", Has::Mixed)],
-            unwell: vec![unwell("failed", Reason::Failed)],
-            ..Observation::default()
-        };
-        let purged = |dry_run| -> BTreeMap<String, (Mood, String)> {
-            let cell = |line: &Facts<'_>| (line.purged(dry_run).mood, line.purged(dry_run).words);
-            with(&seen, |lines| lines.iter().map(|line| (line.workload.name.clone(), cell(line))).collect())
-        };
-        let expected = [
-            ("edgeless", (Mood::Rest, "no edge")),
-            ("failed", (Mood::Rest, "not purged")),
-            ("moves", (Mood::Rest, "not yet")),
-            ("overtaken", (Mood::Rest, "–")),
-            ("refused", (Mood::Bad, "not purged")),
-            ("well", (Mood::Good, "purged")),
-        ];
-        let expected = expected.map(|(name, (mood, words))| (name.to_owned(), (mood, words.to_owned())));
-        assert_eq!(purged(false), BTreeMap::from(expected));
-        assert_eq!(purged(true)["well"].1, "would be purged", "in a dry run nothing is");
-    }
-
-    #[test]
-    fn a_command_names_what_mends_it_and_is_never_made_of_an_unusual_name() {
-        let hostile = "web;reboot";
-        let seen = Observation {
-            rollouts: vec![refused(moving("api", Stage::Purge)), refused(moving(hostile, Stage::Purge))],
-            unwell: vec![unwell("docs", Reason::Partly), unwell("search", Reason::Failed)],
-            recent: vec![of("well", Has::Same)],
-            ..Observation::default()
-        };
-        let commands: BTreeMap<String, Option<String>> =
-            with(&seen, |lines| lines.iter().map(|line| (line.workload.name.clone(), line.command())).collect());
-        assert_eq!(commands["api"].as_deref(), Some("allclear purge shop/api --retry"));
-        assert_eq!(commands["docs"].as_deref(), Some("allclear purge shop/docs"));
-        assert_eq!(commands["search"].as_deref(), Some("allclear explain shop/search"));
-        assert_eq!((&commands[hostile], &commands["well"]), (&None, &None));
-    }
-}
+mod tests;

@@ -48,6 +48,7 @@ fn summary(name: &str, stage: Stage, phase: &'static str, state: &str) -> Summar
             runs: "app: 4.2.0".to_owned(),
             edge_has: Some(if stage == Stage::Idle { "app: 4.2.0" } else { "app: 4.1.9" }.to_owned()),
             at_edge: if stage == Stage::Idle { Has::Same } else { Has::Another },
+            purged: stage == Stage::Idle,
             ..Versions::default()
         },
         state: state.to_owned(),
@@ -245,6 +246,7 @@ fn needs_a_look() -> (Observation, Listing) {
         found.rows[at].summary.versions = Versions {
             edge_has: Some("app: 4.1.9".to_owned()),
             at_edge: Has::Mixed,
+            purged: false,
             stale: (unwell.reason == Reason::Owed)
                 .then(|| "AccessDenied: not authorized to perform cloudfront:CreateInvalidation".to_owned()),
             ..found.rows[at].summary.versions.clone()

@@ -147,10 +147,20 @@ async fn all_clear_says_since_when_and_how_long_the_last_purge_took() {
     let metrics = front.metrics.clone();
     let serving = start(front).await;
     assert!(page(&serving, "/").await.contains("All clear<span class=\"rest\">: nothing had to be purged since"));
+    let grouped = start(showing(Observation { group: Some(Seen::default()), ..synced() })).await;
+    assert!(page(&grouped, "/").await.contains("All clear<span class=\"rest\">: no purge was told here since"));
+    grouped.stop().await;
     metrics.chronicle.note(&notice("web", Kind::PurgeStarted, 3), NOW_MS - 67_000);
     metrics.chronicle.note(&notice("web", Kind::PurgeCompleted, 3), NOW_MS - 60_000);
     let page = page(&serving, "/").await;
     assert!(page.contains(": all purged since <time") && page.contains("; the last purge took 7s"), "{page}");
+    serving.stop().await;
+    let mut front = showing(synced());
+    front.about.dry_run = true;
+    front.metrics.chronicle.note(&notice("web", Kind::PurgeCompleted, 3), NOW_MS - 60_000);
+    let serving = start(front).await;
+    let rehearsed = self::page(&serving, "/").await;
+    assert!(rehearsed.contains("All clear<span class=\"rest\">: all would be purged since <time"), "{rehearsed}");
     serving.stop().await;
 }
 

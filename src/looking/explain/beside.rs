@@ -4,15 +4,11 @@ use crate::looking::Sources;
 use purge::workloads::beside::{BESIDE_CURE, another_version};
 use purge::workloads::workload::Workload;
 
-/// What serves another version, or which right is missing to see that: without it nobody may take it for nothing.
+/// What serves another version, or why that cannot be seen: nobody may take that for nothing.
 pub(super) async fn beside(sources: &Sources, workload: &Workload) -> Option<String> {
     let beside = match sources.cluster.beside(workload).await {
         Ok(beside) => beside,
-        Err(error) if error.denied => {
-            return Some(format!("whether another version serves beside it cannot be seen: {error}"));
-        }
-        // What it fails for passes, and is said in its own place.
-        Err(_) => return None,
+        Err(error) => return Some(format!("whether another version serves beside it cannot be seen: {error}")),
     };
     let words = another_version(&beside, workload, sources.policy.version.same_digest_is_same)?;
     Some(format!("{words}; {BESIDE_CURE}"))

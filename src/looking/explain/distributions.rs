@@ -49,7 +49,16 @@ pub(crate) fn distributions(
         skipped: matches.skipped.iter().map(|(id, why)| seen(id, vec![why.clone()])).collect(),
         unmatched: hosts.chain(matches.unmatched_origins.iter().cloned()).collect(),
         listed: Some(index.iter().len()),
+        in_part: false,
     })
+}
+
+/// The same where not all that may name its hosts could be read; hosts do not matter where its owner names distributions.
+pub(super) fn in_part(section: Section<DistributionsSeen>, is_so: bool) -> Section<DistributionsSeen> {
+    match section {
+        Section::Known(seen) => Section::Known(DistributionsSeen { in_part: is_so && !seen.named, ..seen }),
+        Section::Missing { missing } => Section::Missing { missing },
+    }
 }
 
 fn seen(index: &Index, id: &DistributionId, why: Vec<String>) -> DistributionSeen {
@@ -69,6 +78,7 @@ pub(crate) fn serving(host: &Host, listing: Vec<Distribution>) -> DistributionsS
         skipped: matches.skipped.iter().map(|(id, why)| seen(&index, id, vec![why.clone()])).collect(),
         unmatched: matches.unmatched.iter().map(ToString::to_string).collect(),
         listed: Some(index.iter().len()),
+        in_part: false,
     }
 }
 
@@ -92,5 +102,25 @@ fn named_by_owner(named: &BTreeSet<DistributionId>, index: Option<&Index>, limit
         skipped: Vec::new(),
         unmatched: Vec::new(),
         listed: index.map(|index| index.iter().len()),
+        in_part: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::looking::explain::find_site;
+    use crate::looking::explain::text::distribution_lines;
+    use crate::looking::tests::web;
+    use purge::site::Gathered;
+
+    #[test]
+    fn none_is_said_of_the_hosts_that_could_be_read() {
+        let site = Section::Known(find_site(&web(), &Gathered::default()));
+        let none = distributions(&web(), &site, &Ok(Vec::new()), &Tenants::default());
+        for (is_so, words) in [(false, "none"), (true, "none serves the hosts that could be read")] {
+            let seen = in_part(none.clone(), is_so);
+            assert_eq!(seen.known().map(distribution_lines), Some(vec![words.to_owned()]));
+        }
     }
 }

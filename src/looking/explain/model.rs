@@ -145,6 +145,9 @@ pub struct DistributionsSeen {
     pub unmatched: Vec<String>,
     /// Distributions in the account; `None` if it was not necessary, or not possible, to list them.
     pub listed: Option<usize>,
+    /// Not all that may name its hosts could be read, so there may be more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_part: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

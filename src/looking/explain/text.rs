@@ -161,7 +161,7 @@ fn host_lines(site: &SiteSeen) -> Vec<String> {
 }
 
 pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<String> {
-    let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed } = distributions;
+    let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed, in_part } = distributions;
     let line = |seen: &DistributionSeen| {
         let domain = seen.domain.as_ref().map_or(String::new(), |domain| format!(" ({domain})"));
         format!("{}{domain}: {}", seen.id, seen.why.join("; "))
@@ -174,7 +174,7 @@ pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<Strin
     let of = listed.map_or(String::new(), |listed| format!(" ({listed} looked at)"));
     lines.extend(unmatched.iter().map(|host| format!("none serves {host}{of}")));
     if lines.is_empty() {
-        lines.push("none".to_owned());
+        lines.push(if *in_part { "none serves the hosts that could be read" } else { "none" }.to_owned());
     }
     lines
 }

@@ -14,8 +14,8 @@ pub(super) fn tone(record: Option<&Record>, is_news: bool, seen: &Explanation) -
     }
     match reason(record) {
         _ if is_news => Tone::Moving,
-        Some(Reason::Owed | Reason::Impossible | Reason::Partly) => Tone::Bad,
-        Some(Reason::Failed | Reason::Withdrawn) => Tone::Look,
+        Some(Reason::Withdrawn | Reason::Owed | Reason::Impossible | Reason::Partly | Reason::Stale) => Tone::Bad,
+        Some(Reason::Failed) => Tone::Look,
         None if record.is_open() => Tone::Moving,
         None => {
             let ended = record.history.last().filter(|closed| closed.seq == record.seq);

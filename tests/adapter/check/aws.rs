@@ -3,6 +3,7 @@
 use sandbox::http::{Action, Fault, Request, When};
 
 use super::*;
+use crate::served;
 
 impl World {
     /// Answers all requests that match with this error.
@@ -81,6 +82,17 @@ async fn the_account_of_others_serves_none_of_our_hosts() {
         .fails("host-served", "none of 1 hosts is served by one of the 1 distributions of account 123456789012")
         .await;
     said(&report, "aws-create-invalidation", "not tried: host-served");
+}
+
+/// A person with few rights is told so all the same.
+#[tokio::test]
+async fn the_account_of_others_is_known_where_not_all_could_be_read() {
+    let world = World::start().await;
+    world.cloudfront.remove_distribution("EWEB");
+    world.cloudfront.add_distribution(Distribution::new("EOTHER").alias("other.example.org"));
+    served::forbid(&world.api_server, "not for you", |request| request.path.ends_with("/namespaces/shop/httproutes"));
+    let report = world.fails("host-served", "nothing would be purged, as far as could be read").await;
+    said(&report, "host-served", "not all was looked at: failed to list httproutes");
 }
 
 #[tokio::test]

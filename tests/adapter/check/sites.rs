@@ -1,6 +1,8 @@
 //! Hosts, distributions and tags that do not fit together.
 
 use super::*;
+use crate::served;
+use allclear::cli::check::Finding;
 use sandbox::kubernetes::Kind;
 
 #[tokio::test]
@@ -27,6 +29,18 @@ async fn a_host_whose_pods_belong_to_nothing_that_is_followed_is_named() {
     let about = "blog.example.com Service blog/blog selects pods of no workload that is followed";
     world.warns("host-followed", about).await;
     assert!(!world.report().await.to_string().contains("inner.example.com Service"));
+}
+
+#[tokio::test]
+async fn of_a_namespace_that_cannot_be_read_nothing_good_is_said() {
+    let world = World::start().await;
+    served::forbid(&world.api_server, "not for you", |request| request.path.ends_with("/namespaces/shop/services"));
+    let report = world.report().await;
+    for check in ["host-served", "host-followed"] {
+        said(&report, check, "not all was looked at: failed to list services in shop");
+        let is_good = |found: &&Finding| found.check.id == check && found.mark == Mark::Good;
+        assert_eq!(report.findings.iter().find(is_good), None, "{report}");
+    }
 }
 
 #[tokio::test]

@@ -174,6 +174,7 @@ async fn routes_of_other_namespaces_are_read_where_a_grant_allows_them() {
     bench.refuse(403, u32::MAX, |request| request.path.contains("/referencegrants"));
     let facts = view.site_facts("shop", Age::Fresh).await.unwrap();
     assert_eq!((facts.grants.len(), facts.routes.len()), (0, 0), "a right that is missing costs nothing else");
+    assert_eq!(facts.unread().len(), 1, "and is named");
 }
 
 /// What others take matters to whoever has a wildcard or no host, and is not read for anybody else.
@@ -189,7 +190,8 @@ async fn other_namespaces_are_read_only_for_a_namespace_with_wide_hosts() {
     assert_eq!(view.site_facts("blog", Age::Recent).await.unwrap().ingresses.len(), 2);
     assert_eq!(everywhere(), 1);
     bench.refuse(403, u32::MAX, |request| request.path.ends_with("networking.k8s.io/v1/ingresses"));
-    assert_eq!(bench.view().site_facts("blog", Age::Recent).await.unwrap().ingresses.len(), 1);
+    let facts = bench.view().site_facts("blog", Age::Recent).await.unwrap();
+    assert_eq!((facts.ingresses.len(), facts.unread().len()), (1, 1));
 }
 
 /// A cluster that lacked the Gateway API minutes ago may have it now.
@@ -217,6 +219,7 @@ async fn a_gateway_we_may_not_read_is_left_out() {
     bench.refuse(403, u32::MAX, |request| request.path.contains("/gateways/"));
     let facts = bench.view().site_facts("shop", Age::Recent).await.unwrap();
     assert_eq!((facts.routes.len(), facts.gateways.len()), (1, 0));
+    assert_eq!(facts.unread().len(), 1);
 }
 
 /// Many rollouts of one release ask at once; and a cluster without the Gateway API is not asked for it each time.

@@ -277,20 +277,56 @@ async fn a_body_of_ones_own_is_made_when_it_is_sent_and_is_in_no_ledger() {
         "payload": {"summary": "\"said\"\\n<b> (error)", "hosts": ["www.example.com"]},
     });
     assert_eq!(serde_json::from_str::<Value>(&text(&bench.only().request)).expect("JSON"), expected);
-    // A receiver may repeat what it got; a person who tries the hook must not be shown it.
-    bench.receiver.answer_always(Answer::status(400).body(AnswerBody::Full(Bytes::from("no such key s3cret"))));
-    let rehearsal = webhooks.rehearse(&hook).await;
-    assert_eq!(rehearsal.heard.answer, "no such key •••");
-    assert!(!rehearsal.body.expect("a body").contains("s3cret"));
+}
+
+/// A receiver may repeat what it got, or a part of it; a person who tries the hook must not be shown it.
+#[tokio::test]
+async fn no_answer_to_a_body_of_ones_own_is_shown() {
+    let bench = Bench::start().await;
+    let events = BTreeSet::from(Kind::ALL);
+    let plain = ("Key s3cr3t-abc: {{ message }}", false);
+    for (body, is_json) in [plain, (r#"{"key":"Key s3cr3t-abc: {{ message }}"}"#, true)] {
+        let template = BodyTemplate::parse(body, is_json, &events).expect("a body");
+        let hook = hook_for_all(&bench, HookFormat::Template(template));
+        let webhooks = webhooks(vec![hook.clone()], None);
+        bench.receiver.answer_always(Answer::status(400).body(AnswerBody::Full(Bytes::from("no such key s3cr3t-abc"))));
+        let rehearsal = webhooks.rehearse(&hook).await;
+        assert_eq!(rehearsal.heard.answer, "•••, for it may repeat the body");
+        assert!(!rehearsal.body.expect("a body").contains("s3cr3t"));
+        bench.receiver.answer_always(Answer::status(204));
+        assert_eq!(webhooks.rehearse(&hook).await.heard.answer, "");
+    }
+}
+
+#[tokio::test]
+async fn of_a_test_the_body_is_shown_that_was_sent() {
+    let bench = Bench::start().await;
+    for format in [HookFormat::Json, HookFormat::CloudEvents, HookFormat::CdEvents, HookFormat::Slack] {
+        let hook = hook_for_all(&bench, format);
+        let shown = webhooks(vec![hook.clone()], None).rehearse(&hook).await.body;
+        let sent = bench.receiver.received().pop().expect("a request").request;
+        assert_eq!(shown, Some(text(&sent)), "{:?}", hook.format);
+    }
 }
 
 #[tokio::test]
 async fn what_was_stored_for_another_format_is_not_sent_in_this_one() {
     let bench = Bench::start().await;
-    let slack = webhooks(vec![hook_for_all(&bench, HookFormat::Slack)], None).deliveries(&notice()).remove(0);
-    for format in [HookFormat::CloudEvents, HookFormat::CdEvents] {
-        let reply = webhooks(vec![hook_for_all(&bench, format)], None).send(&slack).await;
-        let Reply::Blocked { reason } = reply else { panic!("{reply:?}") };
+    let stored = |format| webhooks(vec![hook_for_all(&bench, format)], None).deliveries(&notice()).remove(0);
+    for (was, is) in [
+        (HookFormat::Slack, HookFormat::CloudEvents),
+        (HookFormat::Slack, HookFormat::CdEvents),
+        (HookFormat::Slack, HookFormat::Json),
+        (HookFormat::Slack, HookFormat::Teams),
+        (HookFormat::Teams, HookFormat::Slack),
+        (HookFormat::Json, HookFormat::Slack),
+        (HookFormat::Flux, HookFormat::Json),
+        (HookFormat::CdEvents, HookFormat::Json),
+        (HookFormat::Form, HookFormat::Json),
+        (HookFormat::Form, HookFormat::Slack),
+    ] {
+        let reply = webhooks(vec![hook_for_all(&bench, is.clone())], None).send(&stored(was.clone())).await;
+        let Reply::Blocked { reason } = reply else { panic!("{was:?} as {is:?}: {reply:?}") };
         assert_eq!(reason, "not sent: the hook had another format when this was stored");
     }
     assert!(bench.receiver.received().is_empty());

@@ -175,7 +175,7 @@ impl State {
         let leaving = &self.object.leaving;
         actions.extend((left.removals > 0 && !leaving.deleting).then_some(Action::Remove));
         actions.extend((left.keeps > 0 && leaving.deleting && is_there).then_some(Action::Keep));
-        // What was asked of the earlier object was answered by then.
+        // What was asked of the earlier object was answered by then: its actor drops the answers that come later.
         let is_quiet = self.workers.iter().all(|worker| worker.calls.is_empty());
         actions.extend((left.remakes > 0 && leaving.gone && is_quiet).then_some(Action::Remake));
         let is_backed = self.past.backup.as_ref().is_some_and(|backup| *backup != self.object.status);

@@ -30,6 +30,19 @@ impl State {
                 let ticket = self.past.answered[answer].clone();
                 self.say(ticket);
             }
+            Action::Agree => {
+                self.left.agrees -= 1;
+                let ticket = self.ticket_of_lock().unwrap().to_owned();
+                self.past.answered.push(ticket.clone());
+                self.say(ticket);
+            }
+            _ => self.rearrange(world, action),
+        }
+    }
+
+    /// Somebody changes the object, takes it away, or changes what is around it.
+    fn rearrange(&mut self, world: &World, action: Action) {
+        match action {
             Action::Turn => {
                 self.left.turns -= 1;
                 self.open = !self.open;
@@ -68,12 +81,6 @@ impl State {
             Action::GiveBack => {
                 self.left.gives -= 1;
                 self.lock.give_back();
-            }
-            Action::Agree => {
-                self.left.agrees -= 1;
-                let ticket = self.ticket_of_lock().unwrap().to_owned();
-                self.past.answered.push(ticket.clone());
-                self.say(ticket);
             }
             Action::Refuse => {
                 self.left.refusals -= 1;

@@ -301,25 +301,8 @@ impl State {
                 self.end(world, job, fate);
             }
             Action::EndPod(job) => self.end_pod(world, job),
-            Action::Delete(job) => {
-                self.left.deleted -= 1;
-                self.delete(world, job);
-            }
-            Action::Orphan(job) => {
-                self.left.orphaned -= 1;
-                self.orphan(world, job);
-            }
-            Action::Stick(job) => {
-                self.left.stuck -= 1;
-                self.stick(world, job, true);
-            }
-            Action::Free(job) => {
-                self.left.freed -= 1;
-                self.stick(world, job, false);
-            }
-            Action::Suspend(job) => {
-                self.left.suspended -= 1;
-                self.suspend(world, job);
+            Action::Delete(_) | Action::Orphan(_) | Action::Stick(_) | Action::Free(_) | Action::Suspend(_) => {
+                self.disturb(world, action);
             }
             Action::Drift
             | Action::Yes
@@ -346,6 +329,33 @@ impl State {
                 }
             }
             Action::Crash(worker) => self.crash(world, worker),
+        }
+    }
+
+    /// Something other than allclear touches a Job.
+    fn disturb(&mut self, world: &World, action: Action) {
+        match action {
+            Action::Delete(job) => {
+                self.left.deleted -= 1;
+                self.delete(world, job);
+            }
+            Action::Orphan(job) => {
+                self.left.orphaned -= 1;
+                self.orphan(world, job);
+            }
+            Action::Stick(job) => {
+                self.left.stuck -= 1;
+                self.stick(world, job, true);
+            }
+            Action::Free(job) => {
+                self.left.freed -= 1;
+                self.stick(world, job, false);
+            }
+            Action::Suspend(job) => {
+                self.left.suspended -= 1;
+                self.suspend(world, job);
+            }
+            _ => {}
         }
     }
 

@@ -1,6 +1,6 @@
 //! The calls about Jobs, and what the watch of a Repo's Jobs says.
 
-use actix::{ActorContext, ActorFutureExt, AsyncContext, Context, StreamHandler, WrapFuture};
+use actix::{ActorContext, AsyncContext, Context, StreamHandler};
 
 use super::RepoActor;
 use crate::actors::shell::Drives;
@@ -114,17 +114,6 @@ impl RepoActor {
                 Event::RemoveFailed(name, why)
             }
         });
-    }
-
-    /// Starts a call, and feeds to the machine what `event` makes of its outcome.
-    fn call<F>(&mut self, ctx: &mut Context<Self>, call: F, event: impl FnOnce(&Self, F::Output) -> Event + 'static)
-    where
-        F: Future + 'static,
-    {
-        ctx.spawn(call.into_actor(self).map(move |output, actor, ctx| {
-            let event = event(actor, output);
-            actor.feed(event, ctx);
-        }));
     }
 }
 

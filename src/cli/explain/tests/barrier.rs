@@ -68,3 +68,14 @@ async fn what_kept_the_pods_from_being_ready_stays_after_a_missed_deadline() {
                       web: 1.2.2 → 1.2.3: purged (E1 by I1)
     "#]].assert_eq(&world.rows(&["State", "History"]).await);
 }
+
+/// Nobody may take it for nothing, whatever the reason is.
+#[tokio::test]
+async fn that_it_cannot_be_seen_whether_another_version_serves_is_said() {
+    let mut world = World::new(web());
+    world.cluster.beside = Err(PortError::passing("failed to list pods in shop", "timed out"));
+    expect![[r#"
+        Conditions    whether another version serves beside it cannot be seen: failed to list pods in shop: timed out
+    "#]]
+    .assert_eq(&world.rows(&["Conditions"]).await);
+}

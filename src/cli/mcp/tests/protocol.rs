@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::tools::{asked, listed};
+use super::super::tools::{Asked, asked, listed};
 use super::{Client, call, found, modern};
 
 const INITIALIZED: &str = r#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
@@ -152,6 +152,25 @@ async fn a_call_of_no_tool_is_an_error_of_the_protocol_and_one_with_wrong_argume
         assert_eq!(answer["result"]["structuredContent"], Value::Null, "what is no answer has none");
     }
     assert_eq!(said[9]["result"]["isError"], false, "a call may have no arguments");
+}
+
+/// A namespace becomes part of a request's path.
+#[test]
+fn a_namespace_is_the_name_of_one_and_an_empty_text_stands_for_none() {
+    let status = |namespace: Value| asked("status", &json!({ "namespace": namespace })).expect("a tool");
+    for none in [json!(""), json!(null)] {
+        assert_eq!(status(none).ok(), Some(Asked::Status { namespace: None }));
+    }
+    assert_eq!(asked("status", &json!({})).expect("a tool").ok(), Some(Asked::Status { namespace: None }));
+    assert_eq!(status(json!("shop-1")).ok(), Some(Asked::Status { namespace: Some("shop-1".to_owned()) }));
+    let long = "a".repeat(64);
+    for wrong in ["shop/../../secrets", "..", "shop?watch=1", "Shop", "a.b", "-a", " ", long.as_str()] {
+        assert!(status(json!(wrong)).is_err(), "{wrong}");
+        for tool in ["explain", "history", "fresh"] {
+            let arguments = json!({ "name": "web", "namespace": wrong });
+            assert!(asked(tool, &arguments).expect("a tool").is_err(), "{tool} {wrong}");
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //!
 //! [urls]: https://git-scm.com/docs/git-clone#_git_urls
 
-use std::net::Ipv6Addr;
+use core::net::Ipv6Addr; // as a value: `core` has no sockets
 
 /// How such an address begins.
 const SCHEME: &str = "ssh://";
@@ -132,10 +132,12 @@ impl SshUrl {
         }
     }
 
-    /// The address to write in place of `git@host:path`, if a text is one of that form.
+    /// The address to write in place of `git@host:path`, if a text is one of that form. `user:password@host/path` is none: its
+    /// words are not repeated.
     pub fn in_place_of(text: &str) -> Option<String> {
         let (authority, path) = text.split_once(':').filter(|(authority, path)| {
-            !authority.is_empty() && !authority.contains('/') && !path.is_empty() && !path.starts_with("//")
+            let is_plain = !authority.contains('/') && !path.starts_with("//") && !path.contains('@');
+            is_plain && !authority.is_empty() && !path.is_empty()
         })?;
         let url = format!("{SCHEME}{authority}/{}", path.trim_start_matches('/'));
         Self::parse(&url).is_ok().then_some(url)
@@ -300,6 +302,8 @@ mod tests {
             ("a/b:c", None),
             ("words", None),
             ("h:", None),
+            ("oauth2:glpat-hunter2@h/a", None),
+            ("ann:hunter2@h:a", None),
         ] {
             assert_eq!(SshUrl::in_place_of(text).as_deref(), url, "{text}");
         }

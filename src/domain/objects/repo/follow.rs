@@ -39,11 +39,8 @@ impl Repo {
         if found.suspended && found.marked {
             return Stand::Held;
         }
-        if found.suspended && self.is_forbidden() {
+        if found.suspended && (self.is_forbidden() || self.is_to_be_withdrawn()) {
             return if is_durable { self.withdraw(now, found, effects) } else { Stand::Starting(None) };
-        }
-        if let Some(why) = self.own.spec().and_then(|spec| spec.suspended.clone()).filter(|_| found.suspended) {
-            return Stand::Suspended(why);
         }
         if found.suspended {
             let (_, present) = self.jobs.focus(&name);
@@ -82,8 +79,12 @@ impl Repo {
     }
 
     /// Whether a Job that was made must not be started any more. A start that was sent may still arrive, so it is taken back like one
-    /// that was started: whichever write comes first voids the other.
+    /// that was started: whichever write comes first voids the other. While a person stops the Repo that is so, too: once it is
+    /// resumed, the gates are judged before another Job is made.
     fn is_forbidden(&self) -> bool {
+        if self.own.spec().is_some_and(|spec| spec.suspended.is_some()) {
+            return true;
+        }
         if self.is_leaving() {
             return self.is_destroy_unwanted();
         }
@@ -123,7 +124,9 @@ impl Repo {
     fn withdrawing(&mut self, now: Timestamp, found: &Job, effects: &mut Vec<Effect>) -> Stand {
         let is_decided = self.is_durable() && self.own.status.is_free(now);
         let is_at_rest = found.pods.at_rest && found.pods.active == 0 && found.pods.terminating == 0;
-        let ran = self.jobs.witness.ran(found);
+        // One without our mark was never started, whatever of its pods was overlooked.
+        let is_known = !found.marked && found.pods.ended == 0;
+        let ran = if is_known { Ran::Never } else { self.jobs.witness.ran(found) };
         let (_, present) = self.jobs.focus(&found.name);
         if is_at_rest && present.last_pods(&found.uid).is_none() {
             if present.begin_pods(now, &found.uid) {

@@ -206,14 +206,7 @@ impl Stage {
                 }
                 Event::StartAnswered(job.name, start)
             }
-            Effect::Withdraw(job) => {
-                let withdrawn = self.patch(&job, |known| {
-                    // One that was never started makes no pod.
-                    let pods = Pods { at_rest: known.pods.at_rest || !known.marked, ..known.pods };
-                    Job { withdrawn: true, suspended: true, pods, ..known }
-                });
-                Event::WithdrawAnswered(job.name, withdrawn)
-            }
+            Effect::Withdraw(job) => self.withdraw(job),
             Effect::LookAtJob(name) => {
                 let job = self.jobs.get(&name).cloned().map(Box::new);
                 Event::JobLooked(name, job)
@@ -239,6 +232,15 @@ impl Stage {
             Effect::Report(saying) => self.hear(saying),
             Effect::Ask(Ask::Verdict(..)) | Effect::Object(Own::End) => return None,
         })
+    }
+
+    fn withdraw(&mut self, job: Box<Job>) -> Event {
+        let withdrawn = self.patch(&job, |known| {
+            // One that was never started makes no pod.
+            let pods = Pods { at_rest: known.pods.at_rest || !known.marked, ..known.pods };
+            Job { withdrawn: true, suspended: true, pods, ..known }
+        });
+        Event::WithdrawAnswered(job.name.clone(), withdrawn)
     }
 
     /// Changes a Job, if it is still what was seen.

@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::records::record::{Closed, Outcome, Phase, Record};
 use crate::rollouts::rollout::closed;
 use kernel::id::WorkloadId;
+use proof::tally::Found;
 
 /// A workload whose newest rollout did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,11 +33,13 @@ pub enum Reason {
     Impossible,
     /// Some of its distributions are purged, and the purges of the others can never be made.
     Partly,
+    /// It is purged, and a look at the edge has shown what was there before; no further purge follows.
+    Stale,
 }
 
 impl Reason {
     /// All of them, for metrics.
-    pub const ALL: [Self; 5] = [Self::Failed, Self::Withdrawn, Self::Owed, Self::Impossible, Self::Partly];
+    pub const ALL: [Self; 6] = [Self::Failed, Self::Withdrawn, Self::Owed, Self::Impossible, Self::Partly, Self::Stale];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,6 +48,7 @@ impl Reason {
             Self::Owed => "owed",
             Self::Impossible => "impossible",
             Self::Partly => "partly",
+            Self::Stale => "stale",
         }
     }
 
@@ -66,6 +70,10 @@ impl Reason {
             Self::Impossible | Self::Partly => {
                 "mend what the reason names; then set the annotation allclear.dev/requested-at to the time, and it is purged anew"
             }
+            Self::Stale => {
+                "find out where the edge has it from: mostly a cache that allclear does not purge; then set the annotation \
+                 allclear.dev/requested-at to the time, and it is purged anew"
+            }
         }
     }
 }
@@ -82,6 +90,7 @@ pub fn reason(record: &Record) -> Option<Reason> {
         Phase::Withdrawn => Some(Reason::Withdrawn),
         Phase::Rolling => None,
         Phase::Complete => match &last(record)?.outcome {
+            Outcome::Purged if is_seen_stale(record) => Some(Reason::Stale),
             Outcome::Failed(_) => (!record.serves_nothing()).then_some(Reason::Failed),
             Outcome::Withdrawn => Some(Reason::Withdrawn),
             Outcome::Impossible => Some(Reason::Impossible),
@@ -114,7 +123,7 @@ pub fn unwell(workload: &WorkloadId, record: &Record) -> Option<Unwell> {
             format!("a purge is owed, and tried again: {}", owed(record).collect::<Vec<_>>().join("; "))
         }
         (_, Phase::Failed(failure)) => ended.unwrap_or_else(|| format!("failed: {failure}")),
-        (Reason::Failed | Reason::Withdrawn | Reason::Impossible | Reason::Partly, _) => {
+        (Reason::Failed | Reason::Withdrawn | Reason::Impossible | Reason::Partly | Reason::Stale, _) => {
             ended.unwrap_or_else(|| reason.name().to_owned())
         }
     };
@@ -124,6 +133,12 @@ pub fn unwell(workload: &WorkloadId, record: &Record) -> Option<Unwell> {
 /// How the newest rollout ended, if it has.
 fn last(record: &Record) -> Option<&Closed> {
     record.history.last().filter(|closed| closed.seq == record.seq)
+}
+
+/// Whether a look at the edge, after its last purge, has shown what was there before.
+fn is_seen_stale(record: &Record) -> bool {
+    let seen = last(record).and_then(|closed| closed.seen.as_ref());
+    seen.is_some_and(|seen| seen.found == Found::Stale)
 }
 
 /// The purges that are owed: `E1: AccessDenied`.
@@ -137,7 +152,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::records::record::{Failure, LastSite, Purge, PurgeState, Vote};
+    use crate::records::record::{Failure, LastSite, Purge, PurgeState, Seen, Vote};
     use kernel::id::{Reference, Seq, Vector};
 
     fn record(phase: Phase, outcome: Option<Outcome>) -> Record {
@@ -171,6 +186,22 @@ mod tests {
         }
         assert_eq!(of(Phase::Complete, None), None, "a baseline");
         assert_eq!(of(Phase::Rolling, None), None, "not ended yet");
+    }
+
+    #[test]
+    fn what_a_look_has_found_stale_needs_a_look_until_the_next_rollout_has_ended() {
+        let mut record = record(Phase::Complete, Some(Outcome::Purged));
+        let mut of = |found| {
+            record.history[0].seen = Some(Seen::new(found, "/ is of before"));
+            unwell(&WorkloadId::deployment("shop", "web"), &record).map(|unwell| (unwell.reason, unwell.state))
+        };
+        assert_eq!(of(Found::Stale), Some((Reason::Stale, "web: 1 → 2: purged; / is of before".to_owned())));
+        for found in [Found::Fresh, Found::Unknown] {
+            assert_eq!(of(found), None, "{found:?}");
+        }
+        of(Found::Stale);
+        record.seq = Seq(5);
+        assert_eq!(reason(&record), None);
     }
 
     #[test]

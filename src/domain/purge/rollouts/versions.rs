@@ -5,7 +5,7 @@
 
 use serde::Serialize;
 
-use crate::records::record::{Edge, Outcome, Phase, PurgeState, Record};
+use crate::records::record::{Closed, Edge, Outcome, Phase, PurgeState, Record};
 use crate::workloads::readiness::Pods;
 use kernel::names::image::brief;
 use proof::tally::Found;
@@ -18,6 +18,9 @@ pub struct Versions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edge_has: Option<String>,
     pub at_edge: Has,
+    /// The newest rollout ended with its purge. The edge may have the same without one, as after a return.
+    #[serde(skip)]
+    pub purged: bool,
     /// Why the edge is stale, or will be, until something outside changes: a purge is refused, or a look has shown what was there before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
@@ -50,15 +53,20 @@ impl Versions {
             runs: brief(&record.version),
             edge_has: record.settled().map(brief),
             at_edge: held(record),
+            purged: ended(record).is_some_and(|closed| closed.outcome == Outcome::Purged),
             stale: stale(record),
             pod: pods.filter(|_| rolls).and_then(|pods| pods.troubled.first().cloned()),
         }
     }
 }
 
+/// How the newest rollout ended, if it has.
+fn ended(record: &Record) -> Option<&Closed> {
+    record.history.iter().rev().find(|closed| closed.seq == record.seq)
+}
+
 fn held(record: &Record) -> Has {
-    let ended = record.history.iter().rev().find(|closed| closed.seq == record.seq);
-    match (ended.map(|closed| &closed.outcome), record.edge) {
+    match (ended(record).map(|closed| &closed.outcome), record.edge) {
         (Some(Outcome::NoSite | Outcome::NoDistribution), _) => Has::NoEdge,
         (_, Edge::Unknown) => Has::Unknown,
         (_, Edge::Moved) => Has::Mixed,
@@ -84,7 +92,7 @@ fn stale(record: &Record) -> Option<String> {
         Some(why.clone())
     });
     let seen = || {
-        let ended = record.history.iter().rev().find(|closed| closed.seq == record.seq)?;
+        let ended = ended(record)?;
         ended.seen.as_ref().filter(|seen| seen.found == Found::Stale).map(|seen| seen.words.clone())
     };
     refused.or_else(seen)
@@ -93,7 +101,7 @@ fn stale(record: &Record) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::records::record::{Closed, Purge, Seen, Vote};
+    use crate::records::record::{Purge, Seen, Vote};
     use kernel::id::{Reference, Seq, Vector};
     use kernel::names::image::{Container, Image, Version};
 
@@ -141,6 +149,13 @@ mod tests {
         assert_eq!((of(&unknown).at_edge, of(&unknown).edge_has), (Has::Unknown, None));
         let back = Record { phase: Phase::Rolling, ..settled.clone() };
         assert_eq!(of(&back).at_edge, Has::Mixed, "it rolls back to what the edge has");
+        assert!(of(&settled).purged);
+        for outcome in [Outcome::Returned, Outcome::NothingNew] {
+            let same = of(&at_rest(outcome));
+            assert_eq!((same.at_edge, same.purged), (Has::Same, false), "the edge had it before");
+        }
+        let baseline = Record { history: Vec::new(), ..settled.clone() };
+        assert_eq!((of(&baseline).at_edge, of(&baseline).purged), (Has::Same, false));
         for outcome in [Outcome::NoSite, Outcome::NoDistribution] {
             assert_eq!(of(&at_rest(outcome)).at_edge, Has::NoEdge);
         }

@@ -97,13 +97,14 @@ impl Gathered {
         Self { facts, left_out: notes, unread: Vec::new() }
     }
 
-    /// The same without what whoever asked may not read. No purge may rest on it.
+    /// The same without what could not be read, and why that is. A purge rests on it only where it does without those kinds.
     #[must_use]
     pub fn without(self, unread: Vec<PortError>) -> Self {
         Self { unread, ..self }
     }
 
-    /// What could not be read for want of a right. Where there is any, a host that is not here may exist all the same.
+    /// What could not be read, mostly for want of a right. Where there is any, a host that is not here may exist all the same,
+    /// and another may be that of somebody else.
     #[must_use]
     pub fn unread(&self) -> &[PortError] {
         &self.unread

@@ -308,7 +308,7 @@ fn invalid_specs() -> Vec<(&'static str, Value, &'static str)> {
         ("/environments/1/targets/1/clusterRef/kind", json!("ConfigMap"), "unknown variant"),
         ("/promotion/strategy", json!({}), "exactly one of"),
         ("/promotion/strategy/pull-request", json!({"type": "github", "url": "https://a.b/c"}), "exactly one of"),
-        ("/promotion", request("url", "git@github.com:a/b"), "pull-request.url is no"),
+        ("/promotion", request("url", "git@github.com:a/b"), "pull-request.url is of the form HOST:PATH"),
         ("/promotion", request("url", "https://me:s3cr3t@git.example.com/a"), "has a user in it"),
         ("/promotion", request("type", "azure-devops"), "azure-devops is not supported"),
         ("/advance", json!("Backwards"), "unknown variant"),

@@ -127,30 +127,64 @@ fn what_was_applied_before_stays_applied_until_the_next_commit() {
     assert_eq!((stage.compared, stage.started.len()), (0, 3));
 }
 
-/// Its start is refused for as long as people think about it.
+/// An apply whose Job was made; its start is refused for as long as people think about it. With the name of that Job.
+fn made() -> (Stage, String) {
+    let mut stage = Stage::new(spec(Approving::Auto));
+    stage.held = vec!["start_job"];
+    stage.pass(Duration::from_secs(5));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Started, 0));
+    let name = stage.job().name;
+    stage.held.clear();
+    (stage, name)
+}
+
 #[test]
-fn a_job_that_was_made_is_started_neither_where_nothing_may_be_applied_nor_while_a_person_stops_it() {
-    let made = || {
-        let mut stage = Stage::new(spec(Approving::Auto));
-        stage.held = vec!["start_job"];
-        stage.pass(Duration::from_secs(5));
-        assert_eq!((stage.run().phase, stage.started.len()), (Phase::Started, 0));
-        let name = stage.job().name;
-        (stage, name)
-    };
-    let (mut stage, name) = made();
-    stage.held.clear();
-    stage.edit(|object| object.spec.as_mut().expect("a spec").approval = Approving::Never);
-    stage.feed(Event::StartFailed(name.clone(), "no quota".to_owned()));
+fn a_job_that_was_made_is_not_started_where_nothing_or_nothing_without_a_yes_may_be_applied() {
+    for approval in [Approving::Never, Approving::Plan] {
+        let (mut stage, name) = made();
+        stage.edit(|object| object.spec.as_mut().expect("a spec").approval = approval);
+        stage.feed(Event::StartFailed(name.clone(), "no quota".to_owned()));
+        stage.pass(Duration::from_hours(1));
+        assert_eq!((stage.done(), stage.jobs.contains_key(&name)), ([Action::Plan].into(), false), "{approval:?}");
+    }
+    // Also where no commit is known.
+    let (mut stage, _) = made();
+    stage.head = Err("no route");
+    stage.stored.status.head = None;
+    stage.stored.spec = Ok(spec(Approving::Never));
+    stage.crash();
     stage.pass(Duration::from_hours(1));
-    assert_eq!((stage.done(), stage.jobs.contains_key(&name)), ([Action::Plan].into(), false));
+    assert_eq!((stage.run().phase, stage.started.len()), (Phase::Waiting, 0));
+}
+
+#[test]
+fn a_job_that_was_made_is_taken_back_while_a_person_stops_it_and_its_gates_are_judged_anew() {
+    let freeze = Freeze { from: 0, to: i64::MAX, reason: "fair".to_owned() };
+    for (freezes, done, ready) in [(vec![], 1, (None, "Running")), (vec![freeze], 0, (Some(false), "GateClosed"))] {
+        let (mut stage, name) = made();
+        stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = Some("stop".to_owned()));
+        stage.feed(Event::StartFailed(name, "no quota".to_owned()));
+        stage.pass(Duration::from_hours(1));
+        assert_eq!((stage.started.len(), stage.ready()), (0, (Some(false), "Suspended")));
+        stage.edit(|object| {
+            let spec = object.spec.as_mut().expect("a spec");
+            (spec.suspended, spec.gates.freezes) = (None, freezes);
+        });
+        stage.pass(Duration::from_secs(5));
+        assert_eq!((stage.started.len(), stage.ready()), (done, ready));
+    }
+}
+
+/// A gap of the watch while it was taken back says nothing about a Job that never had a pod.
+#[test]
+fn a_job_that_was_never_started_is_no_apply_that_may_have_begun() {
     let (mut stage, name) = made();
-    stage.held.clear();
-    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = Some("stop".to_owned()));
+    let job = stage.job();
+    let pod = Pod { name: "pod".to_owned(), job: job.uid, place: Place::Node, alive: true, ..Pod::default() };
+    stage.feed(Event::PodSeen(Box::new(pod)));
+    stage.feed(Event::PodGone("pod".to_owned()));
+    stage.edit(|object| object.spec.as_mut().expect("a spec").approval = Approving::Never);
     stage.feed(Event::StartFailed(name, "no quota".to_owned()));
     stage.pass(Duration::from_hours(1));
-    assert_eq!((stage.started.len(), stage.ready()), (0, (Some(false), "Suspended")));
-    stage.edit(|object| object.spec.as_mut().expect("a spec").suspended = None);
-    stage.pass(Duration::from_secs(5));
-    assert_eq!(stage.done(), [Action::Apply].into());
+    assert_eq!((stage.done(), stage.told().contains(&"run.failed")), ([Action::Plan].into(), false));
 }

@@ -81,8 +81,7 @@ use kernel::floor::Floor;
 use kernel::id::{Member, NoticeId, Origin, Reference, Seq, Vector, WorkloadId, group_rollout_id};
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::host::Host;
-use kernel::promise::Promise;
-use kernel::retry;
+use kernel::{promise::Promise, retry};
 use notices::notice::Notice;
 use notices::telling::Telling;
 use proof::asked::{Answers, Question, QuestionId};
@@ -92,7 +91,7 @@ pub use news::{Attention, Preview, as_it_runs, attention, baseline, faults, news
 pub use promises::may_follow;
 pub use sight::Arrival;
 pub use site::FoundSite;
-pub use voted::Voted;
+pub use voted::{Ended, Voted};
 pub use waits::{Attended, Unloaded, Wait};
 pub use words::{MemberSummary, Past, PurgeSummary, Stage, Summary, closed};
 

@@ -186,7 +186,7 @@ fn fault(outcome: &Outcome, why: &str) -> Option<Fault> {
 }
 
 /// One word for an end.
-const fn name(outcome: &Outcome) -> &'static str {
+pub(super) const fn name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Purged => "purged",
         Outcome::NothingNew => "nothing-new",

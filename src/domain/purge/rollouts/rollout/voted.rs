@@ -1,9 +1,11 @@
-//! What this member has voted for, said for a witness: who reads the logs of all members can tell what each knew before a purge.
+//! What this member has voted for, and how its rollouts ended, said for a witness: who reads the logs of all members can tell what each
+//! knew before a purge, and that nothing was lost.
 
 use std::fmt;
 
-use crate::records::record::Vote;
+use crate::records::record::{Outcome, Vote};
 use crate::rollouts::rollout::Rollout;
+use crate::rollouts::rollout::traced::name;
 use kernel::id::{Member, Seq, Vector};
 
 /// A vote that is in the ledger.
@@ -30,7 +32,25 @@ impl Voted {
     }
 }
 
+/// A rollout of this member whose end is in the ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub seq: Seq,
+    pub change: String,
+    /// In one word.
+    pub outcome: &'static str,
+}
+
 impl Rollout {
+    /// The ends that the durable record remembers; a vote that died ends no rollout.
+    pub fn ends(&self) -> Vec<Ended> {
+        let history = self.record.durable.iter().flat_map(|record| &record.history);
+        let ended = history.filter(|closed| closed.outcome != Outcome::Dead);
+        ended
+            .map(|closed| Ended { seq: closed.seq, change: closed.change.clone(), outcome: name(&closed.outcome) })
+            .collect()
+    }
+
     /// The open votes of the durable record.
     fn open_votes(&self) -> impl Iterator<Item = &Vote> {
         self.record.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none())

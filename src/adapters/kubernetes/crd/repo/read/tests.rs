@@ -219,6 +219,33 @@ fn an_address_of_ssh_is_taken_with_a_secret() {
     assert_eq!((source.url.as_str(), source.secret.as_deref()), (url, Some("git")));
 }
 
+/// What git takes for no name of a branch.
+const NO_BRANCHES: [&str; 23] = [
+    "-x",
+    "--upload-pack=sh",
+    "a..b",
+    "a b",
+    "a~1",
+    "a^",
+    "a:b",
+    "a?",
+    "a*",
+    "a[",
+    "a\\b",
+    "a.lock",
+    "a.lock/b",
+    "a/",
+    "/a",
+    "a//b",
+    ".a",
+    "a/.b",
+    "a.",
+    "@",
+    "a@{1}",
+    "a\u{7f}",
+    "a\nb",
+];
+
 /// Fields of a spec, and words of what is said about them.
 fn invalid_sources() -> Vec<(Value, &'static str)> {
     let url = |url: &str| json!({"url": url});
@@ -262,32 +289,7 @@ fn invalid_sources() -> Vec<(Value, &'static str)> {
         (json!({"ref": {"commit": "abc"}}), "no commit's id"),
         (json!({"ref": {"commit": "0123456789ABCDEF0123456789abcdef01234567"}}), "no commit's id"),
     ];
-    let names = [
-        "-x",
-        "--upload-pack=sh",
-        "a..b",
-        "a b",
-        "a~1",
-        "a^",
-        "a:b",
-        "a?",
-        "a*",
-        "a[",
-        "a\\b",
-        "a.lock",
-        "a.lock/b",
-        "a/",
-        "/a",
-        "a//b",
-        ".a",
-        "a/.b",
-        "a.",
-        "@",
-        "a@{1}",
-        "a\u{7f}",
-        "a\nb",
-    ];
-    all.extend(names.map(|name| (json!({"ref": {"branch": name}}), "no name that git accepts for a branch")));
+    all.extend(NO_BRANCHES.map(|name| (json!({"ref": {"branch": name}}), "no name that git accepts for a branch")));
     all.push((json!({"ref": {"tag": "a".repeat(256)}}), "no name that git accepts for a tag"));
     all
 }
