@@ -115,7 +115,8 @@ async fn answered(request: &HttpRequest, window: web::Data<Window>, door: Door) 
     let answering = request.conn_data::<Guest>().map(Guest::answering);
     let gate = request.path().strip_prefix(fresh::PATH).zip(window.front.fresh.as_ref());
     let is_asked = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !is_asked && !(gate.is_some() && request.method() == Method::POST) {
+    let is_gate = gate.is_some() && request.method() == Method::POST;
+    if !(is_asked || is_gate) {
         return reply::method_not_allowed(request.method());
     }
     if let Some((asked, fresh)) = gate {

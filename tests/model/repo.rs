@@ -94,8 +94,8 @@ impl Model for World {
     fn properties(&self) -> Vec<Property<Self>> {
         let property = |(promise, condition): &(Promise, Condition)| Property::always(promise.words(), *condition);
         let mut properties: Vec<_> = PROMISES.iter().chain([&SETTLES]).map(property).collect();
-        properties.extend(RULES.iter().map(|(name, condition)| Property::always(*name, *condition)));
-        properties.extend(REACHED.iter().map(|(name, condition)| Property::sometimes(*name, *condition)));
+        properties.extend(RULES.iter().map(|(name, condition)| Property::always(name, *condition)));
+        properties.extend(REACHED.iter().map(|(name, condition)| Property::sometimes(name, *condition)));
         properties
     }
 }

@@ -45,9 +45,15 @@ pub trait ShownKind: CommandKind {
     fn suspended(view: &Self::View) -> Option<&str>;
 
     /// An object in a row, for a list.
+    ///
+    /// # Errors
+    /// Those of the formatter.
     fn row(view: &Self::View, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
     /// All that is known of an object, with ages where it is looked at now.
+    ///
+    /// # Errors
+    /// Those of the formatter.
     fn page(view: &Self::View, now_ms: Option<i64>, f: &mut fmt::Formatter<'_>) -> fmt::Result;
 
     /// The question that is open.

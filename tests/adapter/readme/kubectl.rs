@@ -41,6 +41,8 @@ pub struct Given {
     pub image: Option<String>,
     pub port: Option<u64>,
     pub rule: Option<String>,
+    role: Option<String>,
+    group: Option<String>,
     pub overwrite: bool,
     ignore_missing: bool,
     /// After `--`.
@@ -64,6 +66,8 @@ impl Given {
                 "--image" => given.image = Some(value()?),
                 "--port" => given.port = value()?.parse().ok(),
                 "--rule" => given.rule = word.split_once('=').map(|(_, rule)| rule.to_owned()),
+                "--role" => given.role = Some(value()?),
+                "--group" => given.group = Some(value()?),
                 "--overwrite" => given.overwrite = true,
                 "--previous" => {}
                 "--ignore-not-found" => given.ignore_missing = true,
@@ -91,6 +95,7 @@ impl Reader {
                 let metadata = json!({"name": name});
                 self.create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})).await
             }
+            ["create", "rolebinding", name] => self.create_role_binding(&given, name).await,
             ["create", "deployment", name] => self.create_deployment(&given, name).await,
             ["create", "ingress", name] => self.create_ingress(&given, name).await,
             ["expose", "deployment", name] => self.expose(&given, name).await,
@@ -158,6 +163,18 @@ impl Reader {
         let metadata = json!({"name": name, "namespace": given.namespace});
         let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data});
         self.create(&secret).await
+    }
+
+    async fn create_role_binding(&self, given: &Given, name: &str) -> Result<(), Refused> {
+        let group = "rbac.authorization.k8s.io";
+        let role = json!({"apiGroup": group, "kind": "Role", "name": given.role.as_ref().expect("--role")});
+        let subject = json!({"apiGroup": group, "kind": "Group", "name": given.group.as_ref().expect("--group")});
+        let metadata = json!({"name": name, "namespace": given.namespace});
+        let kind = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata});
+        let mut binding = kind;
+        binding["roleRef"] = role;
+        binding["subjects"] = json!([subject]);
+        self.create(&binding).await
     }
 
     /// What goes with its namespace is gone already, or goes.
