@@ -32,7 +32,7 @@ fn nothing_is_applied_from_the_time_on_when_it_may_not_be() {
     begin("forbidden, and a life ends", forbids(Approving::Auto, Faults { crashes: 1, ..NO_FAULTS }), 18, 24308);
     search("forbidden, an answer lost", forbids(Approving::Auto, Faults { lost: 1, waits: 1, ..NO_FAULTS }), 9012);
     search("forbidden, and stuck", forbids(Approving::Auto, Faults { stuck: 1, waits: 1, ..NO_FAULTS }), 2356);
-    search("forbidden, after a yes", forbids(Approving::Plan, Faults { yes: 1, ..NO_FAULTS }), 2287);
+    search("forbidden, after a yes", forbids(Approving::Plan, Faults { yes: 1, ..NO_FAULTS }), 2751);
     let drifts = forbids(Approving::Auto, Faults { drifts: 1, waits: 3, ..NO_FAULTS });
     let terms = Terms { drift: Some(OnDrift::Tell), ..drifts.terms };
     reaches(FOUND, "forbidden, and drift", World { terms, ..drifts }, 3267);
@@ -54,7 +54,7 @@ fn a_lock_in_the_way_is_asked_about_and_taken_away_after_a_yes_to_it_once() {
     unlocks("locked twice", auto(Faults { locks: 2, agrees: 2, ..NO_FAULTS }), 2736);
     unlocks("locked, and a life ends", auto(Faults { crashes: 1, ..NO_FAULTS }), 8644);
     unlocks("locked, and an answer is lost", auto(Faults { lost: 1, ..NO_FAULTS }), 2942);
-    unlocks("locked, and changed", auto(Faults { edits: 1, ..NO_FAULTS }), 4877);
+    unlocks("locked, and changed", auto(Faults { edits: 1, ..NO_FAULTS }), 10824);
     unlocks("locked, and an attempt fails before", auto(Faults { before: 1, ..NO_FAULTS }), 568);
     unlocks("locked, and its Job is deleted", auto(Faults { deleted: 1, ..NO_FAULTS }), 1794);
     unlocks("a plan is locked", plan(NO_FAULTS), 2440);

@@ -39,7 +39,7 @@ impl Repo {
         if found.suspended && found.marked {
             return Stand::Held;
         }
-        if found.suspended && (self.is_forbidden() || self.is_to_be_withdrawn()) {
+        if found.suspended && (self.is_forbidden() || self.has_other_terms()) {
             return if is_durable { self.withdraw(now, found, effects) } else { Stand::Starting(None) };
         }
         if found.suspended {
@@ -100,12 +100,16 @@ impl Repo {
         if self.own.status.draft.look().is_some() {
             return self.is_look_unwanted();
         }
-        let (Some(spec), Some(head), Some(run)) =
-            (self.own.spec(), &self.own.status.draft.head, &self.own.status.draft.run)
-        else {
-            return false;
-        };
-        spec.suspended.is_none() && (self.is_news(spec, head) || run.terms.settings != spec.settings())
+        let (Some(spec), Some(head)) = (self.own.spec(), &self.own.status.draft.head) else { return false };
+        spec.suspended.is_none()
+            && self.own.status.draft.run.is_some()
+            && (self.is_news(spec, head) || self.has_other_terms())
+    }
+
+    /// Whether its run was ordered under other settings than there are now, so that a yes, or none, was for something else.
+    fn has_other_terms(&self) -> bool {
+        let run = self.own.status.draft.run.as_ref().filter(|_| self.own.status.draft.look().is_none());
+        run.zip(self.own.spec()).is_some_and(|(run, spec)| run.terms.settings != spec.settings())
     }
 
     /// Suspends a Job of which nothing has run. Only its pods say whether that came in time.
