@@ -320,7 +320,7 @@ fn unseen(case: &Case<'_>, finding: &mut Finding, member: usize, objects: &Objec
     count
 }
 
-/// While something was in trouble, something else ended.
+/// While something was in trouble, what began beside it ended.
 fn apart(case: &Case<'_>) -> Finding {
     const TROUBLE: [&str; 6] =
         ["rollout.stuck", "group.stalled", "group.in_doubt", "purge.owed", "purge.stalled", "purge.failed"];
@@ -329,15 +329,29 @@ fn apart(case: &Case<'_>) -> Finding {
     let mut beside = 0_usize;
     for told in case.logs.told.iter().filter(|told| TROUBLE.contains(&case.text(told.kind))) {
         troubles = troubles.saturating_add(1);
-        let until = told.place.at_us.saturating_add(SILENCE_US);
-        let others = case.all.parts.iter().filter(|(own, _)| own.0 == told.own.0 && own.1 != told.own.1);
-        let ended =
-            others.flat_map(|(_, part)| &part.ends).any(|(_, place)| (told.place.at_us..until).contains(&place.at_us));
-        beside = beside.saturating_add(usize::from(ended));
+        let window = told.place.at_us..told.place.at_us.saturating_add(SILENCE_US);
+        let is_in = |place: &Place| window.contains(&place.at_us);
+        // What began meanwhile could be held up; where nothing did, there was nothing to hold up.
+        let begun = case.all.parts.iter().filter(|(own, part)| {
+            own.0 == told.own.0 && own.1 != told.own.1 && part.started.as_ref().is_some_and(is_in)
+        });
+        let mut begun = begun.peekable();
+        let is_alone = begun.peek().is_none();
+        let has_ended = begun.any(|(own, part)| {
+            case.logs.ended.contains_key(own) || part.ends.iter().any(|(end, _)| *end != End::Impossible)
+        });
+        beside = beside.saturating_add(usize::from(has_ended));
+        if !is_alone && !has_ended {
+            let words = format!(
+                "{} was in trouble, and no other rollout that began meanwhile has ended",
+                case.text(told.own.1)
+            );
+            finding.missing.push(case.at(told.place, words));
+        }
     }
     finding.looked_at = match troubles {
         0 => "nothing was in trouble, so nothing could be held up by it".to_owned(),
-        _ => format!("{troubles} troubles, beside {beside} of which other workloads went on"),
+        _ => format!("{troubles} troubles, beside {beside} of which others began and ended"),
     };
     finding
 }

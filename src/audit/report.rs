@@ -18,7 +18,7 @@ pub enum Promise {
     Kept,
     /// One that is broken stops no other.
     Apart,
-    /// Whatever ended says how, once.
+    /// No rollout ends in two ways.
     Told,
     /// Nothing secret is shown.
     Secret,
@@ -33,7 +33,7 @@ impl Promise {
             Self::Complete => "nothing is purged before every member is complete",
             Self::Kept => "no purge and no webhook is lost",
             Self::Apart => "what is broken stops nothing else",
-            Self::Told => "every end is told, and is one end",
+            Self::Told => "each rollout ends in one way",
             Self::Secret => "no secret is shown",
         }
     }

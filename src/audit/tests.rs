@@ -283,6 +283,27 @@ fn what_is_not_in_the_logs_cannot_be_told() {
     assert_eq!(with(&judge(&text, &[], &Invalidations::default()), Verdict::Held), [], "nor does text");
 }
 
+/// The same of another workload.
+fn of_another(line: Said) -> Said {
+    let mut line = line;
+    line.2["workload"] = json!("shop/api");
+    line
+}
+
+#[test]
+fn others_go_on_beside_a_trouble_or_it_cannot_be_told() {
+    let stuck = || of_another(notice(0, 8, "rollout.stuck", 2, "api", ""));
+    let went_on = when(|said| said.push(stuck()));
+    assert_eq!(went_on.verdict(), Verdict::Held, "shop/web began and ended beside it: {went_on:#?}");
+    let alone = when(|said| said.push(of_another(notice(0, 120, "rollout.stuck", 2, "api", ""))));
+    assert_eq!(alone.verdict(), Verdict::Held, "nothing began after it: {alone:#?}");
+    let held_up = when(|said| {
+        said.retain(|line| line.2["outcome"].is_null() && !kind_of(line).starts_with("purge."));
+        said.push(stuck());
+    });
+    assert!(with(&held_up, Verdict::CannotBeTold).contains(&Promise::Apart), "{held_up:#?}");
+}
+
 #[test]
 fn two_members_in_one_file_are_seen() {
     let mut logs = Logs::default();
