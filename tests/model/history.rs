@@ -97,7 +97,7 @@ impl Worker {
     fn begin(&mut self, now: Timestamp) {
         if self.call.is_none() {
             let remembered = remembered(self.known);
-            self.call = self.keeping.begin(now).map(|owed| Adding { owed, remembered, read: None });
+            self.call = self.keeping.begin(UID, now).map(|owed| Adding { owed, remembered, read: None });
         }
     }
 }
@@ -127,11 +127,11 @@ impl State {
         }
         let (now, keeping) = (self.now, &mut self.workers[worker].keeping);
         if !is_answered {
-            keeping.failed(now, false, "no answer");
+            keeping.failed(UID, now, false, "no answer");
             return;
         }
         let all: Vec<Entry> = (1..=self.ended).map(entry).collect();
-        keeping.kept(if world.mutant == Mutant::AllKept { &all } else { &call.owed });
+        keeping.kept(UID, if world.mutant == Mutant::AllKept { &all } else { &call.owed });
         self.workers[worker].begin(now);
     }
 

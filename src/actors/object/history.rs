@@ -28,14 +28,15 @@ impl<T: Tended> ObjectActor<T> {
 
     /// Writes what is owed to its history, if that is due.
     fn keep_history(&mut self, ctx: &mut Context<Self>) {
-        let Some(owed) = self.keeping.begin(self.env.ports.clock.now()) else { return };
+        let (uid, now) = (self.object().uid.clone(), self.env.ports.clock.now());
+        let Some(owed) = self.keeping.begin(&uid, now) else { return };
         let object = self.object();
         let owner = Owner {
             group: self.objects.group().to_owned(),
             kind: T::NAME,
             namespace: object.id.namespace().to_owned(),
             name: T::name(&object.id).to_owned(),
-            uid: object.uid.clone(),
+            uid,
         };
         let (histories, remembered) =
             (self.tended.ports().histories.clone(), T::remembered(self.shell.machine().durable()));
@@ -58,14 +59,14 @@ impl<T: Tended> ObjectActor<T> {
         match kept {
             Ok(figures) => {
                 self.env.metrics.figures.count(owner, &figures);
-                self.keeping.kept(owed);
+                self.keeping.kept(&owner.uid, owed);
                 self.keep_history(ctx);
             }
             Err(error) => {
                 self.env.metrics.failure("store_history");
                 let lasting = error.denied || error.retry == Retry::Never;
                 let now = self.env.ports.clock.now();
-                if self.keeping.failed(now, lasting, &error.to_string()) {
+                if self.keeping.failed(&owner.uid, now, lasting, &error.to_string()) {
                     let object = self.id();
                     tracing::warn!(%object, %error, "could not write the history of a {}; its status keeps ten entries", T::NAME);
                 }

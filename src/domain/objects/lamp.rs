@@ -248,4 +248,16 @@ mod tests {
         let status = stored(machine.step(START, Life::Seen(Box::new(another)).into()));
         assert_eq!((status.changes, status.serial), (1, 1));
     }
+
+    #[test]
+    fn a_watch_that_lags_brings_no_earlier_object_back_and_a_fresh_look_does() {
+        let earlier = lamp("hall", "red");
+        let mut machine = Lamp::new(0, earlier.clone());
+        let another = Object { uid: "another".to_owned(), ..lamp("hall", "blue") };
+        machine.step(START, Life::Looked(Some(Box::new(another))).into());
+        let effects = machine.step(START, Life::Seen(Box::new(earlier.clone())).into());
+        assert_eq!((effects, machine.object().uid.as_str()), (vec![Effect::Object(Own::Look)], "another"));
+        machine.step(START, Life::Looked(Some(Box::new(earlier.clone()))).into());
+        assert_eq!(machine.object().uid, earlier.uid, "a cluster that was restored from a backup has it again");
+    }
 }

@@ -54,6 +54,8 @@ pub struct Owned<K: OwnKind> {
     alarm: Option<Timestamp>,
     /// The newest sight of the object, without its status.
     pub(crate) object: Object<K>,
+    /// The UID of the object of this name before it: a watch that lags may show that one once more.
+    earlier: Option<String>,
     pub(crate) status: OwnStatus<K::Status>,
     telling: Telling,
     pub(crate) gone: bool,
@@ -138,6 +140,7 @@ impl<K: OwnKind> Owned<K> {
             alarm: None,
             status: OwnStatus::resumed(object.status.clone(), object.version.clone()),
             object,
+            earlier: None,
             telling: Telling::default(),
             gone: false,
             faulty: None,
@@ -195,6 +198,10 @@ impl<K: OwnKind> Owned<K> {
 
     /// The object was seen by a watch, which may lag behind our own writes.
     fn seen(&mut self, now: Timestamp, object: Object<K>) -> Vec<News<K>> {
+        if self.earlier.as_ref() == Some(&object.uid) {
+            self.status.look_now(now);
+            return Vec::new();
+        }
         let same = self.same(&object);
         if self.status.seen(now, same) == Belief::Stale {
             return Vec::new();
@@ -238,7 +245,8 @@ impl<K: OwnKind> Owned<K> {
         if object.uid != self.object.uid {
             // Notices of the earlier object are sent all the same.
             let telling = std::mem::take(&mut self.telling);
-            *self = Self { telling, ..Self::new(self.epoch_ms, object) };
+            let earlier = Some(std::mem::take(&mut self.object.uid));
+            *self = Self { telling, earlier, ..Self::new(self.epoch_ms, object) };
             return vec![News::Another];
         }
         let mut news = Vec::new();

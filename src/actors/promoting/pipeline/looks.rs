@@ -16,8 +16,13 @@ use objects::pipeline::Event;
 /// How long all clusters may take. Each read has a bound of 15 s, and a thousand of them take turns.
 const LOOK_WITHIN: Duration = Duration::from_secs(60);
 
-/// What a fresh look is for.
-type For = (Environment, PromotionSeq);
+/// What a fresh look is for: of which Pipeline, by its UID. Promotions of the next one of its name have the same numbers.
+#[derive(Clone)]
+struct For {
+    uid: String,
+    environment: Environment,
+    seq: PromotionSeq,
+}
 
 /// The fresh looks of one Pipeline.
 #[derive(Default)]
@@ -43,7 +48,8 @@ impl PipelineActor {
         targets: Vec<TargetKey>,
         ctx: &mut Context<Self>,
     ) {
-        self.extra.looks.waiting.push_back(((environment, seq), targets.into_iter().collect()));
+        let uid = self.object().uid.clone();
+        self.extra.looks.waiting.push_back((For { uid, environment, seq }, targets.into_iter().collect()));
         self.look_next(ctx);
     }
 
@@ -54,7 +60,7 @@ impl PipelineActor {
         }
         let Some((of, targets)) = self.extra.looks.waiting.pop_front() else { return };
         if targets.is_empty() {
-            self.feed(Event::Rechecked(of.0, of.1, Vec::new()), ctx);
+            self.looked(of, Ok(Vec::new()), ctx);
             return self.look_next(ctx);
         }
         self.extra.looks.last += 1;
@@ -66,11 +72,24 @@ impl PipelineActor {
     }
 
     fn look_took_too_long(&mut self, ctx: &mut Context<Self>) {
-        let Some(Open { of: (environment, seq), missing, .. }) = self.extra.looks.open.take() else { return };
+        let Some(Open { of, missing, .. }) = self.extra.looks.open.take() else { return };
         let names: Vec<_> = missing.iter().take(3).map(TargetKey::display_name).collect();
         let why = format!("a fresh look at {} took longer than {} s", names.join(", "), LOOK_WITHIN.as_secs());
-        self.feed(Event::RecheckFailed(environment, seq, why), ctx);
+        self.looked(of, Err(why), ctx);
         self.look_next(ctx);
+    }
+
+    /// The answer of a look. One for an earlier Pipeline is none for this.
+    fn looked(&mut self, of: For, sights: Result<Vec<(TargetKey, Sight)>, String>, ctx: &mut Context<Self>) {
+        let For { uid, environment, seq } = of;
+        if self.object().uid != uid {
+            return;
+        }
+        let event = match sights {
+            Ok(sights) => Event::Rechecked(environment, seq, sights),
+            Err(why) => Event::RecheckFailed(environment, seq, why),
+        };
+        self.feed(event, ctx);
     }
 }
 
@@ -87,9 +106,9 @@ impl Handler<Looked> for PipelineActor {
         if !open.missing.is_empty() {
             return;
         }
-        if let Some(Open { of: (environment, seq), sights, bound, .. }) = self.extra.looks.open.take() {
+        if let Some(Open { of, sights, bound, .. }) = self.extra.looks.open.take() {
             ctx.cancel_future(bound);
-            self.feed(Event::Rechecked(environment, seq, sights), ctx);
+            self.looked(of, Ok(sights), ctx);
         }
         self.look_next(ctx);
     }

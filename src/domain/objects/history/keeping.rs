@@ -36,23 +36,30 @@ impl Keeping {
         self.owed = joined(&self.owed, news);
     }
 
-    /// What is to be written now; then that is under way.
-    pub fn begin(&mut self, now: Timestamp) -> Option<Vec<Entry>> {
-        let is_due = !self.owed.is_empty() && self.call.is_due(now);
+    /// What is to be written now to the history of the object of this UID; then that is under way. What is owed to an earlier
+    /// object of its name went with that one.
+    pub fn begin(&mut self, of: &str, now: Timestamp) -> Option<Vec<Entry>> {
+        let is_due = self.of == of && !self.owed.is_empty() && self.call.is_due(now);
         is_due.then(|| {
             self.call.asked();
             self.owed.clone()
         })
     }
 
-    /// These are in the history.
-    pub fn kept(&mut self, entries: &[Entry]) {
+    /// These are in the history of the object of this UID.
+    pub fn kept(&mut self, of: &str, entries: &[Entry]) {
+        if self.of != of {
+            return;
+        }
         self.owed.retain(|owed| !entries.iter().any(|entry| entry.is(owed)));
         self.call.answered();
     }
 
     /// They are not, or it is not known, for this reason; `lasting` if only a person can mend it. Returns true the first time in a row.
-    pub fn failed(&mut self, now: Timestamp, lasting: bool, why: &str) -> bool {
+    pub fn failed(&mut self, of: &str, now: Timestamp, lasting: bool, why: &str) -> bool {
+        if self.of != of {
+            return false;
+        }
         let is_first = !self.call.is_failing();
         let again = retry::SERVICE.from(now, &self.of);
         // Not all of a cluster in one second.

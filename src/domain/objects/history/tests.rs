@@ -249,16 +249,16 @@ const fn at(seconds: u64) -> Timestamp {
 #[test]
 fn what_is_owed_is_written_once_and_what_comes_meanwhile_after_it() {
     let mut keeping = Keeping::default();
-    assert_eq!((keeping.begin(at(0)), keeping.deadline()), (None, None), "nothing at rest");
+    assert_eq!((keeping.begin("uid", at(0)), keeping.deadline()), (None, None), "nothing at rest");
     let (one, other) = (told(&[("prod 1 a Completed", 1)]), told(&[("prod 2 b Completed", 2)]));
     keeping.owe("uid", &one);
-    assert_eq!(keeping.begin(at(1)), Some(one.clone()));
+    assert_eq!(keeping.begin("uid", at(1)), Some(one.clone()));
     keeping.owe("uid", &other);
-    assert_eq!(keeping.begin(at(1)), None, "one call at a time");
-    keeping.kept(&one);
-    assert_eq!(keeping.begin(at(2)), Some(other.clone()));
-    keeping.kept(&other);
-    assert_eq!((keeping.begin(at(9)), keeping.deadline()), (None, None));
+    assert_eq!(keeping.begin("uid", at(1)), None, "one call at a time");
+    keeping.kept("uid", &one);
+    assert_eq!(keeping.begin("uid", at(2)), Some(other.clone()));
+    keeping.kept("uid", &other);
+    assert_eq!((keeping.begin("uid", at(9)), keeping.deadline()), (None, None));
 }
 
 #[test]
@@ -266,7 +266,14 @@ fn another_object_of_the_name_owes_nothing_of_the_earlier_one() {
     let mut keeping = Keeping::default();
     keeping.owe("uid", &told(&[("prod 1 a Completed", 1)]));
     keeping.owe("other", &told(&[("prod 1 b Completed", 2)]));
-    assert_eq!(keeping.begin(at(0)), Some(told(&[("prod 1 b Completed", 2)])));
+    assert_eq!(keeping.begin("uid", at(0)), None, "what the earlier one is owed went with it");
+    let owed = told(&[("prod 1 b Completed", 2)]);
+    assert_eq!(keeping.begin("other", at(0)), Some(owed.clone()));
+    keeping.kept("uid", &owed);
+    assert!(!keeping.failed("uid", at(0), true, "an answer about the earlier one"));
+    assert_eq!(keeping.begin("other", at(1)), None, "which ends no call of this one");
+    keeping.kept("other", &owed);
+    assert_eq!((keeping.begin("other", at(2)), keeping.deadline()), (None, None));
 }
 
 #[test]
@@ -274,17 +281,17 @@ fn what_fails_is_owed_until_it_is_kept_and_rarely_where_a_person_must_act() {
     let mut keeping = Keeping::default();
     let one = told(&[("prod 1 a Completed", 1)]);
     keeping.owe("uid", &one);
-    keeping.begin(at(0)).unwrap();
-    assert!(keeping.failed(at(0), false, "no route"));
+    keeping.begin("uid", at(0)).unwrap();
+    assert!(keeping.failed("uid", at(0), false, "no route"));
     let soon = keeping.deadline().unwrap();
     assert!(at(0) < soon && soon < at(60), "{soon:?}");
-    assert_eq!(keeping.begin(at(0)), None);
-    keeping.begin(at(60)).unwrap();
-    assert!(!keeping.failed(at(60), true, "no such kind"), "said once");
+    assert_eq!(keeping.begin("uid", at(0)), None);
+    keeping.begin("uid", at(60)).unwrap();
+    assert!(!keeping.failed("uid", at(60), true, "no such kind"), "said once");
     let rarely = keeping.deadline().unwrap();
     assert!(rarely >= at(60).after(RARELY) && rarely <= at(120).after(RARELY + Duration::from_secs(1)), "{rarely:?}");
     // What happens meanwhile waits with it.
     keeping.owe("uid", &told(&[("prod 2 b Completed", 2)]));
-    assert_eq!(keeping.begin(at(61)), None);
-    assert_eq!(keeping.begin(rarely).map(|all| all.len()), Some(2));
+    assert_eq!(keeping.begin("uid", at(61)), None);
+    assert_eq!(keeping.begin("uid", rarely).map(|all| all.len()), Some(2));
 }
