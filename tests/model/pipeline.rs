@@ -184,6 +184,26 @@ fn branches_move_on_beside_each_other_and_what_follows_several_waits_for_each() 
     search("a join, by request", request, 722);
 }
 
+/// Two apps in each environment: staging gets the second revision of both at once, test and prod of one after the other.
+#[test]
+fn a_set_moves_as_it_was_together_and_what_is_between_two_sets_is_none() {
+    const BOTH: &[u8] = &[11, 22];
+    const ONE_BY_ONE: &[u8] = &[11, 21, 22];
+    let notice = [How::Notice, How::None];
+    let line = [How::Notice, How::Notice];
+    search("a set", world(BOTH, notice, NO_FAULTS), 170);
+    search("a set, one app after the other", world(ONE_BY_ONE, notice, NO_FAULTS), 1187);
+    search("a set, in a line", world(BOTH, line, NO_FAULTS), 814);
+    search("a set, an answer lost", world(BOTH, notice, Faults { lost: 1, waits: 2, ..NO_FAULTS }), 1900);
+    search("a set, a life ends", world(BOTH, notice, Faults { crashes: 1, ..NO_FAULTS }), 16282);
+    search("a set, by request", world(BOTH, [How::Request, How::None], NO_FAULTS), 930);
+    let stepwise = World { advance: Advance::Stepwise, ..world(ONE_BY_ONE, line, NO_FAULTS) };
+    begin("a set, step by step", stepwise, 30, 68900);
+    begin("a set, there and back", world(&[11, 22, 11], notice, NO_FAULTS), 22, 93721);
+    let chosen = World { choices: &[(1, 11), (1, 21)], ..world(BOTH, notice, Faults { choices: 1, ..NO_FAULTS }) };
+    begin("a set, chosen", chosen, 18, 17107);
+}
+
 // Faults: PF14
 #[test]
 fn a_yes_counts_for_its_question_and_once() {
@@ -297,6 +317,7 @@ fn every_mutant_is_caught() {
     let late = Faults { crashes: 1, ..NO_FAULTS };
     let cases = [
         (Mutant::NoRecheck, world(BACK, [How::Notice, How::Notice], NO_FAULTS), "PL-2"),
+        (Mutant::NoRecheck, world(&[11, 22], [How::Notice, How::None], NO_FAULTS), "PL-2"),
         (Mutant::UnknownIsElsewhere, world(ONE, request, Faults { unknown: 1, ..NO_FAULTS }), "PL-7"),
         (Mutant::ActsOnDraft, world(&[1, 2, 3], notice, late), "PL-LIVE"),
         (Mutant::NoCompareAndSet, World { workers: 2, ..world(ONE, request, NO_FAULTS) }, "PL-"),

@@ -21,10 +21,10 @@ type Call = (usize, usize);
 pub enum Action {
     /// Staging gets its next revision.
     Move,
-    /// An environment gets what it is to run.
-    Deploy(usize),
-    /// A worker learns what a target says.
-    Show(usize, usize),
+    /// An app of an environment gets what it is to run.
+    Deploy(usize, usize),
+    /// A worker learns what an app of an environment says.
+    Show(usize, usize, usize),
     /// A worker loses sight of a target.
     Lose(usize, usize),
     /// A worker's watch shows the object.
@@ -93,14 +93,21 @@ impl State {
     pub fn steady(&self, world: &World, actions: &mut Vec<Action>) {
         for (index, worker) in self.workers.iter().enumerate() {
             actions.extend((0..worker.calls.len()).map(|call| Action::Answer((index, call), Answer::Works)));
-            let stale = (0..world.size()).filter(|env| worker.shown[*env] != Some(self.truth[*env]));
-            actions.extend(stale.map(|env| Action::Show(index, env)));
+            for env in 0..world.size() {
+                let says = |part: &usize| world.digit(self.truth[env], *part);
+                let is_stale =
+                    |part: &usize| worker.shown[env].map(|shown| world.digit(shown, *part)) != Some(says(part));
+                actions.extend(world.parts().filter(is_stale).map(|part| Action::Show(index, env, part)));
+            }
             actions.extend((worker.frozen != self.frozen).then_some(Action::ShowFreezes(index)));
             let own = self.object.writer == Some(index) && !world.lags;
             let is_seen = own || worker.seen == self.object.version;
             actions.extend((!is_seen).then_some(Action::See(index)));
         }
-        actions.extend((1..world.size()).filter(|env| self.truth[*env] != self.desired[*env]).map(Action::Deploy));
+        for env in 1..world.size() {
+            let differs = |part: &usize| world.digit(self.truth[env], *part) != world.digit(self.desired[env], *part);
+            actions.extend(world.parts().filter(differs).map(|part| Action::Deploy(env, part)));
+        }
         // Nobody freezes for ever.
         actions.extend(self.frozen.then_some(Action::Freeze));
         let open = |request: &usize| self.requests[*request].is_open();

@@ -60,11 +60,12 @@ impl State {
                     (Mutant::NoRecheck, Some(worker)) => self.workers[worker].shown[env].unwrap_or(self.truth[env]),
                     _ => self.truth[env],
                 };
-                let fresh = targets
-                    .iter()
-                    .map(|target| (target.clone(), world.sight(says(target), truth(says(target)))))
-                    .collect();
-                let read = |env: &usize| targets.iter().map(says).any(|one| one == *env);
+                let sight = |target: &TargetKey| {
+                    let env = says(target);
+                    world.sight(env, world.digit(truth(env), world.part(target)))
+                };
+                let fresh = targets.iter().map(|target| (target.clone(), sight(target))).collect();
+                let read = |env: &usize| world.targets(*env).iter().all(|target| targets.contains(target));
                 let first = self.rested_on(world, index(name), read);
                 self.past.looked.insert((index(name), *seq));
                 self.past.reads.extend(first.map(|first| (index(name), *seq, first)));

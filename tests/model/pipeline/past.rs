@@ -197,7 +197,9 @@ impl Past {
                 let goes_back = new.rollback.is_some();
                 let is_chosen = goes_back || self.is_wish(&new.approval);
                 let looked = is_chosen && self.looked.contains(&(env, new.seq));
-                self.promise(Promise::RestsOnFreshReads, looked || self.reads.iter().any(read));
+                // What was never together in staging is no set that anybody wanted.
+                let is_set = world.head.contains(&runs);
+                self.promise(Promise::RestsOnFreshReads, looked || is_set && self.reads.iter().any(read));
                 let yes = new.approval.as_ref().map(|approval| approval.ticket.clone());
                 let said = yes.as_ref().is_some_and(|ticket| self.answered.contains(ticket));
                 let manual = matches!(how, How::ManualNotice | How::ManualRequest);

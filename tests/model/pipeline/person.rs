@@ -3,7 +3,7 @@
 use objects::pipeline::choosing::{choosing, nothing_untaken};
 
 use super::action::Action;
-use super::world::{State, World, environment, revision};
+use super::world::{State, World, environment};
 
 impl State {
     /// A person answers, or somebody puts an earlier answer there again.
@@ -36,7 +36,7 @@ impl State {
 
     /// The ticket of a choice, and what is written with it, if it can be made.
     pub fn choice(&self, world: &World, env: usize, runs: u8) -> Option<(String, String)> {
-        let choosing = choosing(&world.object(&self.object), &environment(env), &revision(runs)).ok()?;
+        let choosing = choosing(&world.object(&self.object), &environment(env), &world.revision(runs)).ok()?;
         Some((choosing.ticket, choosing.written))
     }
 

@@ -5,15 +5,16 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use kernel::id::Revision;
 use kernel::machine::{Machine, Timestamp, millis};
 use notices::notice::Kind;
-use objects::apps::app::{Present, Sight};
+use objects::apps::app::{Present, Sight, TargetKey};
 use objects::owned::{Effect as Own, Event as Life};
 use objects::pipeline::freezes::Freezes;
 use objects::pipeline::spec::{Advance, Object};
 use objects::pipeline::{Effect, Event, Pipeline};
 
-use super::world::{How, Shape, Stored, World, index, number, revision, target};
+use super::world::{How, Shape, Stored, World, index, number};
 use super::{NO_FAULTS, world};
 
 /// How long one step is.
@@ -48,6 +49,7 @@ struct Restless {
     machine: Pipeline,
     object: Object,
     version: u64,
+    targets: [TargetKey; 3],
     runs: [Runs; 3],
     shown: [Option<Sight>; 3],
     /// Every revision that prod was told to run.
@@ -57,6 +59,7 @@ struct Restless {
 impl Restless {
     fn new(pace: Pace, shape: Shape) -> Self {
         let world = World { advance: Advance::Stepwise, shape, ..world(&[1], [How::Notice, How::Notice], NO_FAULTS) };
+        let targets = [0, 1, 2].map(|env| world.targets(env).swap_remove(0));
         let mut object = world.object(&Stored::default());
         if let Ok(spec) = &mut object.spec {
             spec.environments[1].gates.soak = pace.soak;
@@ -66,7 +69,7 @@ impl Restless {
         let machine = Pipeline::new(0, object.clone());
         let now = Timestamp::default();
         let shown = [const { None }; 3];
-        let mut restless = Self { pace, now, machine, object, version: 1, runs, shown, told: Vec::new() };
+        let mut restless = Self { pace, now, machine, object, version: 1, targets, runs, shown, told: Vec::new() };
         restless.feed(Event::Frozen(Freezes::none()));
         restless
     }
@@ -78,7 +81,7 @@ impl Restless {
         let at = self.now.as_millis();
         let evicts = self.pace.evicted.is_some_and(|every| at.is_multiple_of(millis(every)));
         let unready = (rolls || evicts).then(|| "2 of 3 pods available".to_owned());
-        Sight::Present(Present { uid: "1".to_owned(), unready, revision: Ok(revision(runs)) })
+        Sight::Present(Present { uid: "1".to_owned(), unready, revision: Ok(Revision(runs.to_string())) })
     }
 
     fn pass(&mut self) {
@@ -94,7 +97,7 @@ impl Restless {
         });
         for (env, says) in news.collect::<Vec<_>>() {
             self.shown[env] = Some(says.clone());
-            self.feed(Event::Reported(vec![(target(env), says)]));
+            self.feed(Event::Reported(vec![(self.targets[env].clone(), says)]));
         }
         let effects = self.machine.tick(self.now);
         self.perform(effects);
@@ -116,7 +119,7 @@ impl Restless {
                     Event::Object(Life::Stored { version: self.version.to_string(), whole: true })
                 }
                 Effect::Recheck(name, seq, targets) => {
-                    let sight = |place: usize| (target(place), self.sight(place));
+                    let sight = |place: usize| (self.targets[place].clone(), self.sight(place));
                     let all = (0..3).map(sight).filter(|(target, _)| targets.contains(target));
                     Event::Rechecked(name, seq, all.collect())
                 }

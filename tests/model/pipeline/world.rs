@@ -10,6 +10,7 @@ use objects::gates::Freeze;
 use objects::kept::{Answers, Finalizers};
 use objects::owned::{Effect as Own, Event as Life, OwnMachine};
 use objects::pipeline::proposal::{ForgeKind, Order, Repository};
+use objects::pipeline::set::place;
 use objects::pipeline::spec::{Advance, EnvironmentSpec, Gates, Object, PromotionSpec, Rollback, Spec, Strategy};
 use objects::pipeline::status::{Cause, Phase, Status};
 use objects::pipeline::{Effect, Event, Pipeline};
@@ -179,17 +180,13 @@ pub fn index(name: &Environment) -> usize {
     NAMES.iter().position(|one| *one == name.0).unwrap()
 }
 
-pub fn revision(number: u8) -> Revision {
-    Revision(number.to_string())
-}
-
 pub fn number(revision: &Revision) -> u8 {
-    revision.0.parse().unwrap()
+    let digits: String = revision.0.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
 }
 
-pub fn target(index: usize) -> TargetKey {
-    TargetKey::new(ClusterKey::Here, AppKind::new("apps/v1", "Deployment"), NAMES[index], "web")
-}
+/// The apps of a set; one that is alone is the second.
+const APPS: [&str; 2] = ["api", "web"];
 
 impl World {
     /// How many environments there are.
@@ -197,11 +194,62 @@ impl World {
         1 + self.how.iter().take_while(|how| **how != How::None).count()
     }
 
-    /// What a target says that runs a revision.
+    /// Whether two apps move as one.
+    pub fn is_set(&self) -> bool {
+        self.head[0] >= 10
+    }
+
+    fn apps(&self) -> &'static [&'static str] {
+        if self.is_set() { &APPS } else { &APPS[1..] }
+    }
+
+    /// A number has a digit for each app.
+    pub fn revision(&self, number: u8) -> Revision {
+        let [first, second] = APPS;
+        let set = || format!("{first}={},{second}={}", number / 10, number % 10);
+        Revision(if self.is_set() { set() } else { number.to_string() })
+    }
+
+    /// The apps of an environment.
+    pub fn targets(&self, env: usize) -> Vec<TargetKey> {
+        let target =
+            |app: &&str| TargetKey::new(ClusterKey::Here, AppKind::new("apps/v1", "Deployment"), NAMES[env], *app);
+        self.apps().iter().map(target).collect()
+    }
+
+    /// The app with this name, as a number.
+    pub fn part(&self, target: &TargetKey) -> usize {
+        self.apps().iter().position(|app| *app == target.name).unwrap()
+    }
+
+    /// The apps, as numbers.
+    pub fn parts(&self) -> std::ops::Range<usize> {
+        0..self.apps().len()
+    }
+
+    /// What one app has of what an environment runs; 0 if that is not known.
+    pub fn digit(&self, number: u8, part: usize) -> u8 {
+        match (self.is_set(), part) {
+            (false, _) => number,
+            (true, 0) => number / 10,
+            (true, _) => number % 10,
+        }
+    }
+
+    /// The same, where one app has gone over to what it has in another.
+    pub fn gone_over(&self, number: u8, part: usize, to: u8) -> u8 {
+        match (self.is_set(), part) {
+            (false, _) => to,
+            (true, 0) => self.digit(to, 0) * 10 + self.digit(number, 1),
+            (true, _) => self.digit(number, 0) * 10 + self.digit(to, 1),
+        }
+    }
+
+    /// What an app says that has this.
     pub fn sight(&self, env: usize, number: u8) -> Sight {
         let stuck = env > 0 && self.stuck == Some(number);
         let unready = stuck.then(|| "0 of 1 pods available".to_owned());
-        Sight::Present(Present { uid: "1".to_owned(), unready, revision: Ok(revision(number)) })
+        Sight::Present(Present { uid: "1".to_owned(), unready, revision: Ok(Revision(number.to_string())) })
     }
 
     /// Those just before an environment.
@@ -223,25 +271,28 @@ impl World {
         let gates =
             |index| Gates { freezes: if index == 1 { freezes.clone() } else { Vec::new() }, ..Gates::default() };
         let size = if changed && self.change == Change::Gone { 1 } else { self.size() };
+        let apps: Vec<String> = self.apps().iter().filter(|_| self.is_set()).map(|app| (*app).to_owned()).collect();
+        let place = |index: usize| place(ClusterKey::Here, NAMES[index], &apps);
         let environments = (0..size).map(|index| EnvironmentSpec {
             name: environment(index),
             after: self.before(index).into_iter().map(environment).collect(),
-            targets: vec![target(index)],
+            targets: if self.is_set() { vec![place(index)] } else { self.targets(index) },
             promotion: index.checked_sub(1).and_then(|index| how(self.how[index], is_new)),
             gates: gates(index),
             suspended: false,
             purged: None,
             stalled_after: Duration::from_hours(1),
-            parts: Vec::new(),
+            parts: if self.is_set() { vec![self.targets(index)] } else { Vec::new() },
             rollback: self.stuck.map(|_| Rollback { on: vec![Cause::Stalled], within: Duration::from_hours(3) }),
         });
+        let environments = environments.collect();
         Spec {
-            environments: environments.collect(),
+            environments,
             advance: self.advance,
             suspended: None,
             labels: Labels::new(),
             passed_over: Vec::new(),
-            apps: Vec::new(),
+            apps,
         }
     }
 
@@ -348,8 +399,8 @@ impl State {
                 self.truth[0] = world.head[self.head];
                 self.past.note_truth(world, &self.truth);
             }
-            Action::Deploy(env) => {
-                self.truth[env] = self.desired[env];
+            Action::Deploy(env, part) => {
+                self.truth[env] = world.gone_over(self.truth[env], part, self.desired[env]);
                 self.past.note_truth(world, &self.truth);
             }
             Action::RollBack(env) => {
@@ -358,10 +409,12 @@ impl State {
                 self.desired[env] = world.head[0];
                 self.past.note_truth(world, &self.truth);
             }
-            Action::Show(worker, env) => {
+            Action::Show(worker, env, part) => {
                 let says = self.truth[env];
-                self.workers[worker].shown[env] = Some(says);
-                self.feed(world, worker, Event::Reported(vec![(target(env), world.sight(env, says))]));
+                let shown = &mut self.workers[worker].shown[env];
+                *shown = Some(world.gone_over(shown.unwrap_or_default(), part, says));
+                let target = world.targets(env).swap_remove(part);
+                self.feed(world, worker, Event::Reported(vec![(target, world.sight(env, world.digit(says, part)))]));
             }
             Action::Lose(worker, env) => {
                 self.left.unknown -= 1;
@@ -370,7 +423,8 @@ impl State {
                     Mutant::UnknownIsElsewhere => world.sight(env, 9),
                     _ => Sight::Unknown("no answer".to_owned()),
                 };
-                self.feed(world, worker, Event::Reported(vec![(target(env), unknown)]));
+                let lost = world.targets(env).into_iter().map(|target| (target, unknown.clone()));
+                self.feed(world, worker, Event::Reported(lost.collect()));
             }
             Action::See(worker) => {
                 self.workers[worker].seen = self.object.version;

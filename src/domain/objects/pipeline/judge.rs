@@ -265,8 +265,10 @@ pub fn confirms(
 ) -> Result<(), Obstacle> {
     for environment in spec.rests_on(index) {
         let obstacle = |what| Err(Obstacle { environment: environment.name.clone(), what });
-        let has_passed =
-            |status: &&EnvironmentStatus| status.trail_of(environment).is_some_and(|trail| trail.has_passed(revision));
+        // Apps of a set are watched apart, so what a trail has of them may never have been together: a fresh look must find it.
+        let has_passed = |status: &&EnvironmentStatus| {
+            environment.parts.is_empty() && status.trail_of(environment).is_some_and(|trail| trail.has_passed(revision))
+        };
         match status.filter(has_passed) {
             Some(status) => stands(environment, revision, status, fresh)?,
             None => {

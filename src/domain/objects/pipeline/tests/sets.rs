@@ -104,6 +104,19 @@ fn what_is_between_two_sets_is_neither_and_says_what_is_missing() {
 }
 
 #[test]
+fn step_by_step_what_two_watches_showed_together_is_no_set_unless_it_was_one() {
+    let mut story = story(Spec { advance: Advance::Stepwise, ..set() });
+    let [api, web] = ["api", "web"].map(|name| (app("staging", name), at("2")));
+    story.truth.extend([api.clone(), web.clone()]);
+    // The watch of the other one lags.
+    story.feed(Event::Reported(vec![web]));
+    assert_eq!(promoted(&story), Some(("api=1,web=2", Phase::Waiting)), "nothing has started");
+    story.feed(Event::Reported(vec![api]));
+    story.pass(MINUTE);
+    assert_eq!(promoted(&story), Some(("api=2,web=2", Phase::Landed)));
+}
+
+#[test]
 fn an_app_that_is_missing_or_unseen_holds_the_set_up_by_its_name() {
     let mut story = story(set());
     see(&mut story, "staging", "web", at("2"));
