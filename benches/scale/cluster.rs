@@ -106,16 +106,26 @@ pub async fn release(apps: &[(App, String)]) -> io::Result<Instant> {
 }
 
 /// Looks until it is there.
-pub async fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> io::Result<T> {
+pub async fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> io::Result<T> {
+    until_within(PATIENCE, STEP_EVERY, what, look).await
+}
+
+/// Looks this often until it is there, for this long at most.
+pub async fn until_within<T>(
+    patience: Duration,
+    every: Duration,
+    what: &str,
+    mut look: impl FnMut() -> Option<T>,
+) -> io::Result<T> {
     let from = Instant::now();
     loop {
         if let Some(found) = look() {
             return Ok(found);
         }
-        if from.elapsed() > PATIENCE {
+        if from.elapsed() > patience {
             return Err(io::Error::other(format!("waited in vain for {what}")));
         }
-        tokio::time::sleep(STEP_EVERY).await;
+        tokio::time::sleep(every).await;
     }
 }
 
@@ -178,6 +188,9 @@ impl Cluster {
         let more = [
             ("ALLCLEAR__PURGE__CREATIONS_PER_SECOND", "100".to_owned()),
             ("ALLCLEAR__LOG__FORMAT", "json".to_owned()),
+            // As in the image: deploy/Dockerfile.
+            ("MALLOC_ARENA_MAX", "1".to_owned()),
+            ("MALLOC_MMAP_THRESHOLD_", "131072".to_owned()),
             ("ALLCLEAR__ROLLOUT__SETTLE", format!("{}ms", SETTLE.as_millis())),
         ];
         let more = more.map(|(name, value)| (name.to_owned(), value));

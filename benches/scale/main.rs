@@ -4,7 +4,7 @@
 //! process; the controller is the release binary, started and ended like in earnest, and looked at from outside only. In the
 //! chapters about Pipelines and Repos it is this program (see `stand_in`). The figures are printed beside their aims; nothing fails by time.
 //!
-//! With the argument `starts`, `churn`, `pipelines`, `repos` or `burst`, only that chapter is measured.
+//! With the argument `starts`, `churn`, `pipelines`, `repos`, `drift` or `burst`, only that chapter is measured.
 //!
 //! `ALLCLEAR_BIN` names another binary than the one built with this program. The aims for memory are those of what ships, which is built with
 //! the profile `dist`: a program's own pages count, and those of the profile `bench` are 10 MiB more. Times include what the stand-ins
@@ -18,6 +18,7 @@
 mod burst;
 mod churn;
 mod cluster;
+mod drift;
 mod peers;
 mod pipelines;
 mod repos;
@@ -87,6 +88,12 @@ async fn measure() -> io::Result<()> {
         println!("{}", report.table);
         return Ok(());
     }
+    if std::env::args().any(|argument| argument == "drift") {
+        drift::measure(&cluster, &mut report).await?;
+        report.machine("after");
+        println!("{}", report.table);
+        return Ok(());
+    }
     cold_start(&program, &cluster, &mut report).await?;
     let controller = warm_start(&program, &cluster, &mut report).await?;
     if std::env::args().any(|argument| argument == "starts") {
@@ -107,6 +114,7 @@ async fn measure() -> io::Result<()> {
     report.line("stopping (SIGTERM)", seconds(controller.stop().await?), "≤ 5 s");
     pipelines::measure(&cluster, &mut report).await?;
     repos::measure(&cluster, &mut report).await?;
+    drift::measure(&cluster, &mut report).await?;
     // Last: its ledger has the members pinned from then on, and purges nothing for one who works alone.
     in_a_group(&program, &cluster, &mut report).await?;
     drop(cluster);

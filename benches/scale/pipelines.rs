@@ -1,4 +1,4 @@
-//! Pipelines beside the core: 500 of them, each with three environments in three clusters, in the cluster of 10,000 Deployments.
+//! Pipelines beside the core: 500 of them, each with three environments in three clusters and a full history, in the cluster of 10,000 Deployments.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,6 +32,10 @@ const OTHERS: [&str; 2] = ["eu-2", "us-1"];
 /// Promotions by notification, one after the other.
 const TOLD: usize = 100;
 
+/// Ended promotions that a status and a History hold.
+const ENDED_IN_STATUS: usize = 10;
+const KEPT: usize = 200;
+
 /// Promotions by pull request, one after the other.
 const PROPOSED: usize = 20;
 
@@ -63,6 +67,7 @@ pub async fn measure(cluster: &Cluster, report: &mut Report) -> io::Result<()> {
     let fleet = Fleet::fill(cluster).await?;
     let without = fleet.idle_without(report).await?;
     let narrow = fleet.idle_in_one_cluster(report).await?;
+    fleet.grow_old()?;
     let (controller, wide) = fleet.restart(report).await?;
     let apps = PIPELINES * ENVIRONMENTS.len();
     let app = (wide - narrow) * 1024.0 / to_f64(apps * OTHERS.len());
@@ -165,6 +170,24 @@ impl<'a> Fleet<'a> {
         report.line("… writes to the API server", (self.cluster.writes() - writes - PIPELINES_U64).to_string(), "");
         controller.stop().await?;
         Ok(memory.anonymous)
+    }
+
+    /// Each Pipeline has gone through as much as its status and its History hold.
+    fn grow_old(&self) -> io::Result<()> {
+        for number in 0..PIPELINES {
+            let name = name(number);
+            let status = json!({"status": {"history": entries(ENDED_IN_STATUS)}});
+            let object = self.here().patch(Kind::Pipeline, PLACE, &name, &status).map_err(refused)?;
+            let owner = json!({
+                "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "name": name, "uid": object["metadata"]["uid"],
+            });
+            let metadata = json!({"namespace": PLACE, "name": format!("pipeline.{name}"), "ownerReferences": [owner]});
+            let history = json!({
+                "apiVersion": "allclear.dev/v1alpha1", "kind": "History", "metadata": metadata, "entries": entries(KEPT),
+            });
+            self.here().apply(history).map_err(refused)?;
+        }
+        Ok(())
     }
 
     /// The heap after a restart with all targets, in MiB.
@@ -292,6 +315,18 @@ impl<'a> Fleet<'a> {
         }
         Ok(())
     }
+}
+
+/// Promotions that ended long ago, oldest first, in the past of all that is measured.
+fn entries(count: usize) -> Vec<Value> {
+    let entry = |number: usize| {
+        let at = format!("2026-01-{:02}T{:02}:00:00Z", 1 + number / 24, number % 24);
+        json!({
+            "environment": "prod", "seq": number + 1, "revision": format!("2026.1.{number}-1a2b3c4"), "outcome": "Completed",
+            "at": at, "by": "jane@example.com",
+        })
+    };
+    (0..count).map(entry).collect()
 }
 
 /// The metric of targets that are ready.

@@ -52,7 +52,8 @@ const WATCHED: Duration = Duration::from_secs(150);
 const LATEST: Duration = Duration::from_secs(66);
 
 /// A git host that knows refs and nothing else.
-struct RefsOnly(Mutex<BTreeMap<String, String>>);
+#[derive(Default)]
+pub struct RefsOnly(Mutex<BTreeMap<String, String>>);
 
 impl RefsOnly {
     fn commit(&self, name: &str) -> String {
@@ -89,7 +90,7 @@ fn packet(line: &str) -> String {
 }
 
 /// Never forty zeros, which names no commit.
-fn commit(number: usize) -> String {
+pub fn commit(number: usize) -> String {
     format!("{:040x}", number + 1)
 }
 
@@ -125,7 +126,7 @@ pub async fn measure(cluster: &Cluster, report: &mut Report) -> io::Result<()> {
     for number in 0..REPOS {
         kubernetes.put(repo(number)).map_err(refused)?;
     }
-    let git = Arc::new(RefsOnly(Mutex::default()));
+    let git = Arc::new(RefsOnly::default());
     let site = Server::start(git.clone()).await?;
     // Bound and given back: what connects to it is refused.
     let dead = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
