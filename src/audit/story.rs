@@ -39,7 +39,7 @@ impl End {
 pub(crate) struct Part {
     pub started: Option<Place>,
     pub completed: Option<(Place, i64)>,
-    /// The ends that it told itself.
+    /// The ends that it logged itself.
     pub ends: Vec<(End, Place)>,
     /// The last line about it.
     pub last: Option<Place>,
@@ -164,7 +164,7 @@ impl Stories {
         self.begun.get(&invalidation).is_some_and(|rollouts| rollouts.iter().any(|one| *one != rollout))
     }
 
-    /// The end of a rollout, if it is known: the last that was told, but what is impossible may be made later.
+    /// The end of a rollout, if it is known: the last that was logged, but what is impossible may be made later.
     pub fn end(&self, story: &Story) -> Option<(End, Place, Name)> {
         let by_time = |(_, place, _): &&(End, Place, Name)| place.at_us;
         let lasting = story.ends.iter().filter(|(end, ..)| *end != End::Impossible).max_by_key(by_time);

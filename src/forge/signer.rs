@@ -63,7 +63,7 @@ impl Signer {
         signer.pair().map(|_sound| signer).ok_or(NoSigner::NotOpenSsh)
     }
 
-    /// As whom it commits, where it is told.
+    /// As whom it commits, where that is given.
     pub fn committer(&self) -> Option<&str> {
         self.committer.as_deref()
     }

@@ -175,7 +175,7 @@ pub struct Late {
     /// Since when.
     #[serde(rename = "since", with = "In::<At>")]
     pub since_ms: i64,
-    /// It was told that this takes long.
+    /// A notice has said that this takes long.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub told: bool,
 }

@@ -28,7 +28,7 @@ const MARKER_BYTES_MAX: usize = 256;
 /// How much of a refused text an error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
 
-/// Bytes of a reason that is told.
+/// Bytes of a reason in a notice.
 const WHY_BYTES_MAX: usize = 80;
 
 /// A marker. Serialised as its text.

@@ -31,7 +31,7 @@ const ENOUGH: u8 = 2;
 /// Requests for one page after one purge, redirects included.
 pub const PAGE_REQUESTS_MAX: u8 = 12;
 
-/// Points of presence that are told apart. Names lead to one or two at a time.
+/// Points of presence that are counted one by one. Names lead to one or two at a time.
 const PLACES_MAX: usize = 3;
 
 /// Bytes of a reason, or of a path that is not ours, in a sentence.

@@ -1,4 +1,4 @@
-//! How much the account is granted: a token bucket, as AWS throttles its APIs. No size is told for CreateInvalidation; people were throttled
+//! How much the account is granted: a token bucket, as AWS throttles its APIs. No size is published for CreateInvalidation; people were throttled
 //! after about fifteen at once.
 
 use std::time::{Duration, Instant};

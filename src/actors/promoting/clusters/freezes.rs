@@ -1,4 +1,4 @@
-//! What Pipelines are told of the freezes of this cluster, and what the Pipeline does with it.
+//! What Pipelines learn of the freezes of this cluster, and what the Pipeline does with it.
 
 use std::sync::Arc;
 

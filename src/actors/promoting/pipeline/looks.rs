@@ -17,7 +17,6 @@ use objects::pipeline::Event;
 const LOOK_WITHIN: Duration = Duration::from_secs(60);
 
 /// What a fresh look is for: of which Pipeline, by its UID. Promotions of the next one of its name have the same numbers.
-#[derive(Clone)]
 struct For {
     uid: String,
     environment: Environment,
@@ -60,7 +59,7 @@ impl PipelineActor {
         }
         let Some((of, targets)) = self.extra.looks.waiting.pop_front() else { return };
         if targets.is_empty() {
-            self.looked(of, Ok(Vec::new()), ctx);
+            self.answer(of, |environment, seq| Event::Rechecked(environment, seq, Vec::new()), ctx);
             return self.look_next(ctx);
         }
         self.extra.looks.last += 1;
@@ -75,21 +74,20 @@ impl PipelineActor {
         let Some(Open { of, missing, .. }) = self.extra.looks.open.take() else { return };
         let names: Vec<_> = missing.iter().take(3).map(TargetKey::display_name).collect();
         let why = format!("a fresh look at {} took longer than {} s", names.join(", "), LOOK_WITHIN.as_secs());
-        self.looked(of, Err(why), ctx);
+        self.answer(of, |environment, seq| Event::RecheckFailed(environment, seq, why), ctx);
         self.look_next(ctx);
     }
 
-    /// The answer of a look. One for an earlier Pipeline is none for this.
-    fn looked(&mut self, of: For, sights: Result<Vec<(TargetKey, Sight)>, String>, ctx: &mut Context<Self>) {
-        let For { uid, environment, seq } = of;
-        if self.object().uid != uid {
-            return;
+    /// A look for an earlier Pipeline is no answer to this one.
+    fn answer(
+        &mut self,
+        For { uid, environment, seq }: For,
+        event: impl FnOnce(Environment, PromotionSeq) -> Event,
+        ctx: &mut Context<Self>,
+    ) {
+        if self.object().uid == uid {
+            self.feed(event(environment, seq), ctx);
         }
-        let event = match sights {
-            Ok(sights) => Event::Rechecked(environment, seq, sights),
-            Err(why) => Event::RecheckFailed(environment, seq, why),
-        };
-        self.feed(event, ctx);
     }
 }
 
@@ -108,7 +106,7 @@ impl Handler<Looked> for PipelineActor {
         }
         if let Some(Open { of, sights, bound, .. }) = self.extra.looks.open.take() {
             ctx.cancel_future(bound);
-            self.looked(of, Ok(sights), ctx);
+            self.answer(of, |environment, seq| Event::Rechecked(environment, seq, sights), ctx);
         }
         self.look_next(ctx);
     }

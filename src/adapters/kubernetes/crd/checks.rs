@@ -22,7 +22,7 @@ use apiserver::is_object_name;
 pub const ITEMS_MAX: usize = 20;
 /// Longest duration in a spec.
 const DURATION_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// How long a wait may last before people are told, unless a spec says otherwise.
+/// How long a wait may last before a notice says so, unless a spec says otherwise.
 const STALLED_AFTER: Duration = Duration::from_secs(60 * 60);
 /// No wait is announced sooner.
 const STALLED_AFTER_MIN: Duration = Duration::from_secs(60);

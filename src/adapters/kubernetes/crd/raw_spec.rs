@@ -100,7 +100,7 @@ pub struct Environment {
     pub gates: Option<Gates>,
     /// It is done only when the CDN shows what these run.
     pub purged: Option<Purged>,
-    /// A wait longer than this is told, once: 1h unless given, from 1m to 30d.
+    /// A notice says once that a wait is longer than this: 1h unless given, from 1m to 30d.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub stalled_after: Option<String>,
     /// When it goes back by itself to what it had. Without it: never.

@@ -23,7 +23,7 @@ const REST: Duration = Duration::from_secs(10);
 /// The growth of the pause with each further one: 40 s, 160 s, 11 min, 43 min.
 const REST_GROWS: u32 = 4;
 
-/// The longest pause. By then a person has been told for more than an hour.
+/// The longest pause. By then a notice has stood for more than an hour.
 const REST_MAX: Duration = Duration::from_secs(3_600);
 
 /// How long a workload is tried alone. What takes a process down by reading too much does so within seconds.

@@ -80,7 +80,7 @@ fn is_zero(seq: &u64) -> bool {
 
 impl Entry {
     /// Whether both say the same thing. The number of a promotion is given out once; what has none, or is a run, which a yes repeats under
-    /// its number, is told apart by its time.
+    /// its number, is another one by its time.
     pub fn is(&self, other: &Self) -> bool {
         let key = |one: &Self| (one.seq, Some(one.at_ms).filter(|_| one.seq == 0 || one.environment.is_none()));
         key(self) == key(other)

@@ -1,4 +1,4 @@
-//! Histories that are joined, bounded and counted. The oracle of joining is a map by key; that of figures is told by hand.
+//! Histories that are joined, bounded and counted. The oracle of joining is a map by key; that of figures is worked out by hand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -11,7 +11,7 @@ use crate::pipeline::spec::Spec;
 use crate::pipeline::{Effect, Pipeline};
 use kernel::machine::Timestamp;
 
-/// How long leaves may take to answer after a start, before people are told that they do not. Users of
+/// How long leaves may take to answer after a start, before a notice says that they do not. Users of
 /// pipelines.weave.works wait no longer for a condition.
 const STARTING: Duration = Duration::from_secs(10);
 

@@ -23,7 +23,7 @@ use kernel::text;
 /// Most that are considered. Each Pipeline compares its labels with each of them.
 pub const FREEZES_MAX: usize = 200;
 
-/// How old what is known may get before people are told: a start of an API server, and a watch that is built anew, take less.
+/// How old what is known may get before it is a trouble: a start of an API server, and a watch that is built anew, take less.
 const OLD: Duration = Duration::from_mins(5);
 
 /// Why nothing is known before the first list is complete.

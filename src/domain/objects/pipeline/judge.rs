@@ -312,7 +312,7 @@ pub(super) fn stuck(target: &TargetKey, revision: &Revision, sights: &Sights) ->
     judged(target, sights).err().filter(|what| is_at && matches!(what, What::Unready(..)))
 }
 
-/// Why an environment is not to go back after all, by what is seen of it; `None` if it is, or that cannot be told.
+/// Why an environment is not to go back after all, by what is seen of it; `None` if it is, or that is not known.
 pub(super) fn stays(environment: &EnvironmentSpec, back: &Promotion, sights: &Sights) -> Option<String> {
     let bad = back.from.as_ref().filter(|_| unseen(environment, sights).is_none())?;
     if !is_arriving(environment, bad, sights) {

@@ -33,7 +33,7 @@ pub trait Heads: Send + Sync {
     /// Whether what concerns a Repo has the same content in two commits, by their folders alone. Bounded and paused like a look.
     ///
     /// # Errors
-    /// In words; lasting where it can never be told.
+    /// In words; lasting where there can be no answer.
     async fn compare(&self, repo: &RepoId, question: &Comparison) -> Result<bool, Unresolved>;
 
     /// The hosts that are paused at present, and why, in words.

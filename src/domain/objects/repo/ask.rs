@@ -30,7 +30,7 @@ impl Question {
         matches!(self, Self::Plan | Self::Destroy)
     }
 
-    /// Whether it is asked because something failed, which was told then.
+    /// Whether it is asked because something failed, of which there was a notice then.
     const fn is_again(self) -> bool {
         matches!(self, Self::Again | Self::DestroyAgain)
     }

@@ -4,7 +4,7 @@
 //! - The base is always what this Repo applied, never the head before: a commit that was passed over may have changed something.
 //! - Content alone counts, so there and back again is no change, nor is a merge.
 //! - Without a base the commit is run: the first, one after a run that did not succeed, or under other settings than those applied.
-//! - What cannot be told is asked for again, for a while, also with another commit in between; then the commit is run.
+//! - What nobody can say yet is asked for again, for a while, also with another commit in between; then the commit is run.
 //!
 //! Not for how git is asked; that is a port.
 
@@ -63,7 +63,7 @@ pub(super) struct Weighing {
     verdict: Option<Verdict>,
 }
 
-/// What is asked, and for how long nothing could be told. That goes on with another head: one that never rests is run at last, too.
+/// What is asked, and for how long there was no answer. That goes on with another head: one that never rests is run at last, too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Asking {
     /// The newest question.
@@ -87,7 +87,7 @@ impl Asking {
 enum Verdict {
     Alike,
     Differs,
-    /// It was not told in time.
+    /// There was no answer in time.
     Untold,
 }
 
@@ -98,7 +98,7 @@ pub(super) enum Weighed {
     Run,
     /// It is recorded as unchanged here.
     Unchanged,
-    /// It is not known yet; why it could not be told the last time.
+    /// It is not known yet; why there was no answer the last time.
     Asking(Option<String>),
 }
 
@@ -130,7 +130,7 @@ impl Weighing {
         self.asking = Some(Asking { question: Box::new(question.clone()), since: now, failing: None });
     }
 
-    /// Nothing is asked now: patience does not run meanwhile. What was told stays true.
+    /// Nothing is asked now: patience does not run meanwhile. What was answered stays true.
     fn stop(&mut self) {
         if matches!(self.verdict, None | Some(Verdict::Untold)) {
             (self.asking, self.verdict) = (None, None);
@@ -171,7 +171,7 @@ impl Weighing {
         self.call.is_due(now) && self.asking.as_ref().is_some_and(|asking| asking.until() <= now)
     }
 
-    /// Why it could not be told the last time, and how long that may last.
+    /// Why there was no answer the last time, and how long that may last.
     fn trouble(&self) -> Option<String> {
         let lasts = match self.asking.as_ref().and_then(|asking| asking.failing) {
             Some(_) => "5 minutes",
@@ -218,7 +218,7 @@ impl Repo {
             Some(Verdict::Differs) => Weighed::Run,
             Some(Verdict::Untold) => {
                 let why = weighing.call.last_reason().unwrap_or("another commit came before each answer");
-                // Without the commits: of each cause it is told once.
+                // Without the commits: of each cause there is one notice.
                 let under = under(&spec.source);
                 let words =
                     format!("a commit is run although it cannot be told whether it changes anything {under}: {why}");

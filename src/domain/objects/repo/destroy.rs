@@ -286,7 +286,7 @@ impl Repo {
         self.is_kept() || self.own.spec().is_some_and(|spec| run.terms.settings != spec.destroy_settings())
     }
 
-    /// Takes the finalizer away, so that the object goes, and its Jobs with it. What is known is durable, and told if that can be.
+    /// Takes the finalizer away, so that the object goes, and its Jobs with it. What is known is durable, and published if that can be.
     fn let_go(&mut self, now: Timestamp, effects: &mut Vec<Effect>) -> Stand {
         if self.was_started_last() {
             return Stand::Ending;

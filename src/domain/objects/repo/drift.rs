@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! applied ── its time ──▶ Starting ─▶ Started ── ended ──▶ nothing would change: in sync
-//!                            │           │            ├──▶ something would: Drifted, told once ── onDrift: Apply ──▶ the next run
+//!                            │           │            ├──▶ something would: Drifted, one notice ── onDrift: Apply ──▶ the next run
 //!                            │           │            └──▶ it could not be planned: missed, and tried again later
 //!                            └───────────┴── something else is wanted, and nothing of it has run ──▶ given up
 //! ```
@@ -272,7 +272,7 @@ impl Repo {
         let settings = look.terms.settings.clone();
         let seq = look.attempt.seq;
         let known = drift.seen.take().filter(|known| known.seq == seq);
-        // What was told under other settings may be gone, too.
+        // What was found under other settings may be gone, too.
         let before = known.as_ref().and_then(|known| known.plan.clone());
         let known = known.filter(|known| known.settings == settings);
         let fingerprint = known.as_ref().map(|known| known.plan.as_ref().map(|plan| &plan.fingerprint));
@@ -372,7 +372,7 @@ impl Repo {
         self.is_to_apply_drift(now, spec) && self.drifting.closed.is_empty()
     }
 
-    /// Whether it begins: what was found is durable, so it is counted and told whatever follows.
+    /// Whether it begins: what was found is durable, so it is counted and published whatever follows.
     pub(super) fn begins_for_drift(&self, now: Timestamp, spec: &Spec) -> bool {
         let seen = |drift: &Option<Drift>| drift.as_ref().and_then(|drift| drift.seen.clone());
         let (draft, durable) = (&self.own.status.draft.drift, &self.own.status.durable.drift);
@@ -490,7 +490,7 @@ impl Repo {
 }
 
 impl Drift {
-    /// Whether people are told to look at the log of this Job.
+    /// Whether a notice sends people to the log of this Job.
     pub(super) fn names(&self, job: &str) -> bool {
         let seen = self.seen.as_ref().and_then(|seen| seen.plan.as_ref()).map(|plan| plan.job.as_str());
         let missed = self.missed.as_ref().map(|missed| missed.job.as_str());

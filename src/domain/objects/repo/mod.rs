@@ -33,7 +33,7 @@
 //! Everything is judged anew after each event: nothing is decided from the difference of two sights. It does: `head` (which commit is
 //! wanted), `concern` (whether that one is to be run), `drift` (what has changed outside of git), `run` (what becomes of the newest run), `follow` (its Job), `outcome` (how that ended), `jobs` (which Jobs there are),
 //! `witness` (what their pods ran), `lock` (whose lock is in the way), `unlock` (whether it is taken away), `only_plan` (the end of what is never
-//! applied), `gates`, `needs`, `reporting` (what the forge is told), `ask`, `tell`, `show` and `write`. The conductor is `advance`.
+//! applied), `gates`, `needs`, `reporting` (to the forge), `ask`, `tell`, `show` and `write`. The conductor is `advance`.
 //!
 //! Not for how a Job is made, nor for how a commit is found: those are ports.
 

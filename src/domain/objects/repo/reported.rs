@@ -1,6 +1,6 @@
-//! What is remembered of what a forge was told. It stands in the status, so comments of its fields are what `kubectl explain` says.
+//! What is remembered of reports to a forge. It stands in the status, so comments of its fields are what `kubectl explain` says.
 //!
-//! Not for what is told; that is `report`.
+//! Not for what is reported; that is `report`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,11 +10,11 @@ use kernel::id::CommitId;
 /// Changes of a plan that are listed: as many as a person reads.
 pub const LISTED_MAX: usize = 40;
 
-/// What the forge was told, and what it may be told of the newest plan.
+/// The report to the forge, and what it may say of the newest plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Report {
-    /// What it was told last.
+    /// The last report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Said>,
     /// The addresses of what the newest plan would change, where they are asked for.
@@ -22,7 +22,7 @@ pub struct Report {
     pub changes: Option<Listed>,
 }
 
-/// What the forge was told last.
+/// The last report to the forge.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Said {

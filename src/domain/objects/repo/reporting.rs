@@ -188,7 +188,7 @@ impl Repo {
         }
     }
 
-    /// Whether the forge was told.
+    /// Whether the forge has the report.
     pub(super) fn reported_condition(&self) -> Option<Condition> {
         self.own.spec().filter(|spec| spec.report.is_some())?;
         let condition = |holds, reason, words: &str| Some(condition(ConditionKind::Reported, holds, reason, words));

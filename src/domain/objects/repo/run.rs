@@ -19,7 +19,7 @@ pub(super) enum Stand {
     /// No commit is known yet.
     #[default]
     Looking,
-    /// It is asked whether this commit changes anything that concerns the Repo, in words; or why that cannot be told.
+    /// It is asked whether this commit changes anything that concerns the Repo, in words; or why nobody can say.
     Comparing(String, Option<String>),
     /// The newest run has ended, and is about the wanted commit.
     Done,

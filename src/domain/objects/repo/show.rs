@@ -166,7 +166,7 @@ impl Repo {
         }
     }
 
-    /// Since when something lasts that does so now, and for how many minutes, if that is longer than this and was not told yet.
+    /// Since when something lasts that does so now, and for how many minutes, if that is longer than this and no notice has said so yet.
     pub(super) fn lasting(&mut self, now: Timestamp, late: Option<Late>, bound: Duration) -> (Late, Option<i64>) {
         let wall_ms = self.own.wall_ms(now);
         let late = late.unwrap_or(Late { since_ms: wall_ms, told: false });

@@ -94,7 +94,7 @@ pub struct DriftLooks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnDrift {
-    // People are told.
+    // A notice says so, and nothing else follows.
     #[default]
     Tell,
     // The commit is run once more, too.

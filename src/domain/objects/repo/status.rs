@@ -47,7 +47,7 @@ pub struct Status {
     /// What is known of changes outside of git.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<Drift>,
-    /// What the forge of the repository was told.
+    /// What was reported to the forge of the repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report: Option<Report>,
     /// The run that destroys what was applied, for the Repo is being deleted: its plan, its question and its Job.
@@ -479,7 +479,7 @@ named! {
         Stalled = "Stalled",
         /// A plan of what was applied would change something. Unknown before such a plan was made; absent where none is.
         Drifted = "Drifted",
-        /// The forge of the repository was told of the newest run. Absent where it is not to be.
+        /// The forge of the repository has the report of the newest run. Absent without a report.
         Reported = "Reported",
     }
 }

@@ -38,7 +38,7 @@ impl Repo {
         self.own.announce(notice);
     }
 
-    /// The ticket of what a person is asked. A lock is asked about beside what else happens, and is told by itself.
+    /// The ticket of what a person is asked. A lock is asked about beside what else happens, and has a notice of its own.
     fn ticket(&self, kind: Kind) -> Option<&str> {
         let Status { waiting, lock, .. } = &self.own.status.draft;
         let of_lock = lock.as_ref().filter(|_| kind == Kind::RunWaiting).map(|asked| asked.ticket.as_str());

@@ -74,7 +74,7 @@ struct Stage {
     pods: BTreeMap<String, Vec<Pod>>,
     version: u64,
     head: Result<&'static str, &'static str>,
-    /// What git says about two commits: those of one letter in it are alike, if it can be told.
+    /// What git says about two commits: those of one letter in it are alike, if there is an answer.
     alike: Result<&'static [&'static str], Unresolved>,
     compared: usize,
     told: Vec<(Kind, String)>,
@@ -92,7 +92,7 @@ struct Stage {
     /// Objects that a run may need, and how often they were read.
     needs: BTreeMap<TargetKey, Result<app::Look, String>>,
     reads: usize,
-    /// What its forge answers, and was told.
+    /// What its forge answers, and has received.
     forge: Result<u32, Unresolved>,
     said: Vec<Saying>,
 }

@@ -168,7 +168,7 @@ impl View {
         self.conditions.iter().any(|one| one.kind == ConditionKind::Drifted.name() && one.holds == Some(true))
     }
 
-    /// The forge of its repository was not told, and is told again.
+    /// The forge of its repository has no report, and gets it again.
     pub fn is_unreported(&self) -> bool {
         self.conditions.iter().any(|one| one.kind == ConditionKind::Reported.name() && one.holds == Some(false))
     }

@@ -265,7 +265,7 @@ impl Broker {
                     told: Told::default(),
                 });
             }
-            // What a release says that it does not look at, or said before it was told not to.
+            // What a release says that it does not look at, or said before its configuration forbade it.
             let says = |known: &Known| known.published.record().is_some() || unwatched(member).is_none();
             let known = self.peer_records.of(workload, member).filter(says)?;
             let alive = roster.silence(now, member).is_none();

@@ -65,7 +65,7 @@ pub struct RepoSpec {
     /// Ended Jobs that are kept.
     #[serde(default)]
     pub keep: Keep,
-    /// A wait longer than this is told, once: 1h unless given, from 1m to 30d.
+    /// A notice says once that a wait is longer than this: 1h unless given, from 1m to 30d.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub stalled_after: Option<String>,
     /// How often what was applied is planned again, to see whether anything has changed outside of git: never unless given, from 10m to
@@ -177,7 +177,7 @@ pub struct RunnerSpec {
     /// How long Terraform waits for the lock of its state, as -lock-timeout: not at all unless given, up to 1h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub lock_timeout: Option<String>,
-    /// How long a command may take to end after it is told to, so that Terraform can give its lock back: 5m unless given, up to 1h.
+    /// How long a command may take to end after SIGTERM, so that Terraform can give its lock back: 5m unless given, up to 1h.
     #[cfg_attr(test, schemars(length(max = 32)))]
     pub grace: Option<String>,
 }

@@ -151,13 +151,13 @@ fn shown(value: Option<&str>) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fields(Box<[(Box<str>, u32)]>);
 
-/// Fields that are told apart; the others share one hash. A template rarely has more.
+/// Fields that are compared one by one; the others share one hash. A template rarely has more.
 pub const FIELDS_MAX: usize = 40;
 
 /// Characters of the path of a field: more are cut, and then several fields share a hash.
 const PATH_CHARS_MAX: usize = 80;
 
-/// The field of all that is not told apart.
+/// The field of all that is compared together.
 const OTHERS: &str = "other fields";
 
 /// Fields that are named where several changed.

@@ -28,7 +28,7 @@ fn started(story: &Story) -> Vec<&str> {
     started.map(|(_, message)| message.as_str()).collect()
 }
 
-/// What the environment is told to run, it runs.
+/// What a notice says that the environment is to run, it runs.
 fn deploy(story: &mut Story, name: &str, revision: &str) {
     assert!(started(story).contains(&format!("{revision} is promoted to {name}").as_str()), "{:?}", started(story));
     story.show(name, at(revision));

@@ -30,7 +30,7 @@ fn prod_shows(story: &mut Story, sight: &Sight) {
     story.show("prod-b", sight.clone());
 }
 
-/// Staging has 2, and prod is told to run it.
+/// Staging has 2, and a notice says that prod is to run it.
 fn at_two(spec: Spec) -> Story {
     let mut story = Story::new(spec);
     story.show("staging", at("2"));

@@ -267,7 +267,7 @@ fn ready_together(story: &Story, namespace: &str) -> Option<String> {
     Some(format!("{},{}", part("api")?, part("web")?))
 }
 
-/// A deployer that takes the apps of what it was told one after the other, while somebody releases either app whenever they like.
+/// A deployer that takes the apps of a set one after the other, while somebody releases either app whenever they like.
 #[test]
 fn whoever_releases_and_deploys_an_app_at_a_time_only_sets_that_were_ready_together_are_promoted_and_the_last_one_arrives()
  {

@@ -1,4 +1,4 @@
-//! What a forge is told of runs, and when.
+//! What is reported to a forge of runs, and when.
 
 use super::*;
 use crate::repo::plan::with_changes;
@@ -18,7 +18,7 @@ fn telling(approval: Approving) -> Stage {
 }
 
 impl Stage {
-    /// The forge is told something.
+    /// The forge receives a report.
     pub(super) fn hear(&mut self, saying: Box<Saying>) -> Event {
         self.said.push((*saying).clone());
         Event::Reported(saying, self.forge.clone())

@@ -111,7 +111,7 @@ fn lock() -> HeldLock {
     }
 }
 
-/// All that is known of what a forge was told.
+/// All that is known of a report to a forge.
 fn report() -> Report {
     Report {
         said: Some(Said { revision: commit("c"), hash: "0f".repeat(32), requests: 2, at_ms: 1_700_000_003_000 }),
