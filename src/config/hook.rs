@@ -66,11 +66,11 @@ pub enum HookMethod {
     Get,
     /// Parameters go in the body, as in all that follow.
     Post,
-    /// As `Post`.
+    /// Sends a body, as `Post` does.
     Put,
-    /// As `Post`.
+    /// Sends a body, as `Post` does.
     Patch,
-    /// As `Post`.
+    /// Sends a body, as `Post` does.
     Delete,
 }
 
@@ -92,7 +92,7 @@ impl HookMethod {
 pub enum HookFormat {
     /// `application/x-www-form-urlencoded`: the parameters and nothing else, as the old program did.
     Form,
-    /// `application/json`: the notice.
+    /// The notice as `application/json`.
     Json,
     /// `application/json`: an event, as Flux's notification-controller sends it.
     Flux,
@@ -127,16 +127,16 @@ impl HookFormat {
 /// A pattern of the workloads whose notices a hook receives.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WorkloadPattern {
-    /// `*`
+    /// All workloads: `*` in the file.
     All,
-    /// `namespace/*`
+    /// Those of a namespace: `namespace/*` in the file.
     Namespace(String),
     /// `name`, in whatever namespace.
     Name(String),
     /// The same by the name of the hook itself, where the file names no workloads: of workloads Deployments alone, for there were no
     /// others when such files were written.
     Own(String),
-    /// `namespace/name`
+    /// One workload: `namespace/name` in the file.
     Exact {
         namespace: String,
         /// The name in it.

@@ -180,9 +180,7 @@ pub struct Config {
     pub version: Versions,
     /// What is purged, how fast, and when it is not.
     pub purge: Purge,
-    /// `proof.*`
     pub proof: Proof,
-    /// `site.*`
     pub site: Site,
     /// The rights of tenants to purge.
     pub tenants: Tenants,
@@ -217,7 +215,6 @@ pub struct Config {
     pub dry_run: bool,
 }
 
-/// `watch.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watch {
     /// Where workloads are looked for.
@@ -231,11 +228,10 @@ pub enum Namespaces {
     AllOrOwn,
     /// `*`: all, and an error if that is forbidden.
     All,
-    /// These. Never empty.
+    /// These namespaces, at least one.
     Listed(BTreeSet<String>),
 }
 
-/// `rollout.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollout {
     /// A rollout that is not complete after this has failed.
@@ -257,7 +253,6 @@ pub enum ZeroReplicas {
     Complete,
 }
 
-/// `site.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
     /// How long hosts that a workload had and lost are looked for again.
@@ -267,7 +262,6 @@ pub struct Site {
     pub follow_traffic: bool,
 }
 
-/// `purge.*`
 #[derive(Debug, Clone, PartialEq)]
 pub struct Purge {
     /// What is purged where a workload does not say.
@@ -292,7 +286,6 @@ pub struct Purge {
     pub sample_tags: bool,
 }
 
-/// `distributions.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distributions {
     /// How often the listing is refreshed.
@@ -310,7 +303,6 @@ pub struct CloudFront {
     pub region: Option<String>,
 }
 
-/// `redis.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redis {
     /// Our own Redis, where records are published.
@@ -320,7 +312,6 @@ pub struct Redis {
     pub ca: Option<Vec<u8>>,
 }
 
-/// `group.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     /// The group's name, part of every key in Redis.
@@ -368,7 +359,6 @@ pub enum AbsentPolicy {
     Ignore,
 }
 
-/// `ledger.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ledger {
     /// Where records are kept. A dry run keeps them in memory all the same (decision 23).
@@ -386,7 +376,6 @@ pub enum LedgerBackend {
     Memory,
 }
 
-/// `leader.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leader {
     /// Of several replicas one works, chosen by a Lease. A dry run, and records in memory, do without.
@@ -395,7 +384,6 @@ pub struct Leader {
     pub replica: Option<String>,
 }
 
-/// `webhooks.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Webhooks {
     /// The file the hooks were read from.
@@ -410,7 +398,6 @@ pub struct Webhooks {
     pub allow_private: bool,
 }
 
-/// `http.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http {
     /// Where probes and metrics are served.
@@ -422,7 +409,6 @@ pub struct Http {
     pub fresh: Option<Secret<String>>,
 }
 
-/// `log.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// A level, or a filter of `tracing_subscriber::EnvFilter`, which accepted it.

@@ -25,7 +25,6 @@ const IMAGE_CHARS_MAX: usize = 512;
 /// Characters of a DNS name (RFC 1123, 2.1).
 const NAME_CHARS_MAX: usize = 253;
 
-/// `pipeline.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pipeline {
     /// Whether Pipelines are followed.
@@ -38,7 +37,6 @@ pub struct Pipeline {
     pub freezes: bool,
 }
 
-/// `repo.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repo {
     /// Whether Repos are followed.
@@ -59,14 +57,12 @@ pub enum Enabled {
     Off,
 }
 
-/// `git.*`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Git {
     /// Hosts, in lower case and without port, that may have private addresses: git hosts, forges, and those that Pipelines ask.
     pub private_hosts: BTreeSet<String>,
 }
 
-/// `secrets.*`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Secrets {
     /// Where Secrets may be sent beside the hosts that they list themselves, by `namespace/name`.

@@ -47,7 +47,7 @@ pub struct Object<K: OwnKind> {
     pub id: K::Id,
     /// `metadata.uid`: another one is another object.
     pub uid: String,
-    /// `metadata.generation`.
+    /// `metadata.generation`: it rises with each change of the spec.
     pub generation: i64,
     /// `metadata.resourceVersion`, against which a status is written.
     pub version: String,
@@ -127,9 +127,9 @@ pub trait Kept: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static {
 /// Which object, and at which version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity<'a> {
-    /// `metadata.uid`.
+    /// `metadata.uid`: another one is another object.
     pub uid: &'a str,
-    /// `metadata.resourceVersion`.
+    /// `metadata.resourceVersion`, over which a write goes.
     pub version: &'a str,
 }
 

@@ -51,7 +51,7 @@ impl<K: Copy + Eq> Condition<K> {
     }
 }
 
-/// A condition.
+/// A condition, as Kubernetes has them.
 // As it stands in the object; a fault of one names it as below.
 #[derive(Serialize, Deserialize)]
 #[serde(rename = "Condition", rename_all = "camelCase")]
@@ -64,11 +64,11 @@ pub(crate) struct Written {
     /// True, False or Unknown.
     #[cfg_attr(feature = "schema", schemars(regex(pattern = "^(True|False|Unknown)$")))]
     status: String,
-    /// One word.
+    /// The reason in one word, for programs.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(length(max = 1024)))]
     reason: String,
-    /// One sentence.
+    /// The reason in a sentence, for people.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(length(max = 32768)))]
     message: String,
@@ -132,7 +132,7 @@ impl Conditions {
 /// A condition for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConditionView {
-    /// Its name.
+    /// The name of the kind.
     pub kind: String,
     /// Whether it holds; `None` for `Unknown`.
     pub holds: Option<bool>,
@@ -150,7 +150,7 @@ impl<K: Copy + Into<&'static str>> From<&Condition<K>> for ConditionView {
     }
 }
 
-/// A person's yes.
+/// The yes of a person to one question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Approval {
@@ -158,7 +158,7 @@ pub struct Approval {
     // The admission policy makes it true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// To which question.
+    /// The ticket of the question that it answers.
     pub ticket: String,
     /// When it was seen.
     #[serde(rename = "at", with = "In::<At>")]
@@ -172,7 +172,7 @@ pub struct Approval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Late {
-    /// Since when.
+    /// Since when it waits.
     #[serde(rename = "since", with = "In::<At>")]
     pub since_ms: i64,
     /// A notice has said that this takes long.

@@ -21,7 +21,7 @@ pub const CRD: &str = include_str!("../../../../deploy/crds/promotionfreezes.yam
 
 /// Most names in one list, and most requirements of a selector.
 pub const NAMES_MAX: usize = 100;
-/// The longest name.
+/// The longest name of an environment, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ pub struct FreezeSpec {
     environments: Vec<String>,
 }
 
-/// A label selector.
+/// A label selector, as in a Deployment.
 #[cfg(test)]
 #[derive(schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -95,7 +95,7 @@ pub struct Requirement {
     values: Vec<String>,
 }
 
-/// Reads one.
+/// Reads one as the API server has it.
 ///
 /// # Errors
 /// When not even its name can be read.

@@ -48,7 +48,7 @@ pub struct App {
     pub app_ref: AppRef,
 }
 
-/// The app.
+/// The app that is promoted: an object of this kind and name in each target.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -59,7 +59,7 @@ pub struct AppRef {
     /// Its kind, for example Deployment, StatefulSet, DaemonSet, HelmRelease, Kustomization, Application, Rollout or Terraform.
     #[cfg_attr(test, schemars(length(min = 1, max = 63)))]
     pub kind: String,
-    /// Its name.
+    /// The name of the object in each target.
     #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
     pub name: String,
     /// The container whose image is the revision. Not needed where there is one, or one named like the app.
@@ -76,7 +76,7 @@ pub struct AppRef {
     pub ready_value: Option<String>,
 }
 
-/// One environment.
+/// One environment, and what promotes into it.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -124,12 +124,12 @@ pub struct Rollback {
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Target {
-    /// The namespace.
+    /// The namespace of the app in that cluster.
     #[cfg_attr(test, schemars(length(min = 1, max = 63)))]
     pub namespace: String,
     /// The cluster. Without one, this cluster.
     pub cluster_ref: Option<ClusterRef>,
-    /// For people.
+    /// A title for people, such as the region.
     #[cfg_attr(test, schemars(length(max = 63)))]
     pub label: Option<String>,
 }
@@ -141,7 +141,7 @@ pub struct Promotion {
     /// A person must say yes.
     #[serde(default)]
     pub manual: bool,
-    /// What is done.
+    /// What brings a revision into the environment.
     pub strategy: Strategy,
 }
 
@@ -152,14 +152,14 @@ pub struct Strategy {
     /// Open a pull request that sets marked values to the revision.
     #[serde(rename = "pull-request")]
     pub pull_request: Option<PullRequest>,
-    /// Tell a program.
+    /// Send a notice to a program that deploys.
     pub notification: Option<Notification>,
     /// The Secret with the key hmac-key, by which requests to promote and to approve are signed.
     #[serde(rename = "secretRef")]
     pub secret_ref: Option<SecretRef>,
 }
 
-/// A pull request.
+/// A pull request that sets the revision in a repository.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -224,7 +224,7 @@ pub struct Notification {}
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct SecretRef {
-    /// Its name.
+    /// The name of the Secret, in the namespace of this object.
     #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
     pub name: String,
 }
@@ -265,7 +265,7 @@ pub struct Window {
     #[serde(default)]
     #[cfg_attr(test, schemars(length(max = 7)))]
     pub days: Vec<Day>,
-    /// From, as 09:00.
+    /// When it opens, as 09:00.
     #[cfg_attr(test, schemars(regex(pattern = r"^([01][0-9]|2[0-3]):[0-5][0-9]$")))]
     pub from: String,
     /// To, as 17:30. Not later than from means on the next day.
@@ -293,23 +293,23 @@ pub enum Day {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Freeze {
-    /// From, as 2026-12-20T00:00:00Z.
+    /// When it begins, as 2026-12-20T00:00:00Z.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub from: String,
-    /// To, not included.
+    /// When it ends: the first moment after it.
     #[cfg_attr(test, schemars(extend("format" = "date-time")))]
     pub to: String,
-    /// Why, for people.
+    /// Why it is, for people who wait.
     #[cfg_attr(test, schemars(length(max = 200)))]
     pub reason: Option<String>,
 }
 
-/// Another system.
+/// Another system that is asked for a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Verdict {
-    /// Its address.
+    /// The address that is asked, by POST.
     #[cfg_attr(test, schemars(length(max = 1024), regex(pattern = "^https://")))]
     pub url: String,
     /// The Secret whose key hmac-key signs the question.
@@ -327,10 +327,10 @@ pub struct Need {
     /// Its group and version.
     #[cfg_attr(test, schemars(length(min = 1, max = 317)))]
     pub api_version: String,
-    /// Its kind.
+    /// The kind of the needed object.
     #[cfg_attr(test, schemars(length(min = 1, max = 63)))]
     pub kind: String,
-    /// Its name.
+    /// The name of the needed object.
     #[cfg_attr(test, schemars(length(min = 1, max = 253)))]
     pub name: String,
     /// Its namespace: that of the object that names it, unless given.

@@ -30,10 +30,10 @@ named! {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repository {
-    /// The forge.
+    /// The kind of forge, whose API is spoken.
     #[serde(rename = "type")]
     pub forge: ForgeKind,
-    /// The repository's address.
+    /// The address of the repository, by HTTPS or SSH.
     pub url: String,
     /// The branch that the request goes to.
     #[serde(rename = "baseBranch")]
@@ -108,7 +108,7 @@ pub struct Order {
     pub seq: PromotionSeq,
     /// The present revision of the environment, if all its targets have the same.
     pub from: Option<Revision>,
-    /// The wanted revision.
+    /// The revision that the environment is to have.
     pub revision: Revision,
     /// The apps that it is a set of; none where there is one app.
     pub apps: Vec<String>,

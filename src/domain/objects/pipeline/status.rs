@@ -41,7 +41,7 @@ pub struct Status {
     /// The revision of the first environment.
     #[serde(rename = "latestRevision", default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub latest: Option<Revision>,
-    /// By name.
+    /// What is known of each environment, by its name.
     // Those that the spec no longer has are kept while they have a promotion or a request.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environments: BTreeMap<Environment, EnvironmentStatus>,
@@ -74,7 +74,7 @@ pub struct EnvironmentStatus {
     #[serde(default, deserialize_with = "waiting")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Asked>"))]
     pub waiting: Option<Waiting>,
-    /// The newest promotion.
+    /// The newest promotion into it, open or over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promotion: Option<Promotion>,
     /// How many promotions it has had.
@@ -117,7 +117,7 @@ pub struct Watch {
     /// The number of the promotion.
     #[serde(with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
-    /// What was promoted.
+    /// The revision that was promoted with it.
     pub revision: Revision,
     /// What it goes back to.
     // It was ready at it when the promotion started.
@@ -139,9 +139,9 @@ pub struct Choice {
     /// The number of its promotion.
     #[serde(with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
-    /// What was chosen.
+    /// The revision that a person chose.
     pub revision: Revision,
-    /// Who chose it.
+    /// Who chose it, by their own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// What is promoted only after a yes: the environment had it, or was to have it.
@@ -151,21 +151,21 @@ pub struct Choice {
     pub over: Vec<Revision>,
 }
 
-/// One target.
+/// One target, as it was seen last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct TargetStatus {
-    /// The object.
+    /// The object that is looked at.
     #[serde(default)]
     pub cluster_app_ref: ClusterAppRef,
-    /// The object's UID.
+    /// The UID of that object: another one is another app.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
     /// Whether it is ready.
     #[serde(default)]
     pub ready: bool,
-    /// What it runs.
+    /// The revision that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub revision: Option<Revision>,
     /// Why it cannot be read, or says no revision.
@@ -177,16 +177,16 @@ pub struct TargetStatus {
     pub message: Option<String>,
 }
 
-/// A target's object.
+/// The object of a target, and its cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct ClusterAppRef {
     /// Its group and version.
     pub api_version: String,
-    /// Its kind.
+    /// The kind of the object.
     pub kind: String,
-    /// Its name.
+    /// The name of the object.
     pub name: String,
     /// Its cluster. Without one, this cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -231,7 +231,7 @@ struct Asked {
     /// Overwrite: the branch holds other commits; replace them?
     #[serde(rename = "for")]
     question: String,
-    /// Since when.
+    /// Since when that is so.
     #[cfg_attr(feature = "schema", schemars(extend("format" = "date-time")))]
     since: String,
 }
@@ -271,9 +271,9 @@ pub struct Promotion {
     /// Its number in the environment.
     #[serde(default, with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
-    /// What is promoted.
+    /// The revision that is promoted.
     pub revision: Revision,
-    /// What was there.
+    /// The revision that was there before.
     // If all targets had the same when it began.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Filled>")]
     pub from: Option<Revision>,
@@ -282,7 +282,7 @@ pub struct Promotion {
     /// When it was started.
     #[serde(rename = "startedAt", default, skip_serializing_if = "Option::is_none", with = "In::<Option<At>>")]
     pub started_ms: Option<i64>,
-    /// Who said yes.
+    /// Who said yes, by their own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// It goes back to what the environment had, since those before it did.
@@ -367,7 +367,7 @@ pub struct OpenRequest {
     /// The forge's number. Without one, it may exist, and is looked for.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "In::<Option<Count<u64>>>")]
     pub number: Option<u64>,
-    /// Its address.
+    /// The address of the request, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub url: String,
     /// The commit at its head.
@@ -377,13 +377,13 @@ pub struct OpenRequest {
     // Tried again at each look.
     #[serde(default, skip_serializing_if = "Lacks::is_empty")]
     pub lacks: Lacks,
-    /// Where it is.
+    /// The repository and the branch that it is for.
     // `None`: an earlier version made it, where the spec said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repository: Option<Repository>,
 }
 
-/// A pull request.
+/// A pull request that is to be closed.
 // With the reason for which it is closed.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
@@ -416,16 +416,16 @@ impl OpenRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Ended {
-    /// Into which environment.
+    /// The environment that it was for.
     pub environment: Environment,
-    /// Its number.
+    /// The number of the promotion in its environment.
     #[serde(with = "In::<Count<PromotionSeq>>")]
     pub seq: PromotionSeq,
-    /// What was promoted.
+    /// The revision that was promoted.
     pub revision: Revision,
     /// Completed, Superseded, Withdrawn or Abandoned.
     pub outcome: Phase,
-    /// Who said yes.
+    /// Who said yes, by their own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// It was chosen, or went back by itself: how it related to what was there.
@@ -434,7 +434,7 @@ pub struct Ended {
     /// stalled or verdict: the environment went back by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<Cause>,
-    /// When.
+    /// When the promotion ended.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,
 }

@@ -39,7 +39,7 @@ pub struct Comparison {
     pub source: Source,
     /// The commit that was applied.
     pub base: CommitId,
-    /// The wanted one.
+    /// The commit that is wanted.
     pub head: CommitId,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Weighing {
 /// What is asked, and for how long there was no answer. That goes on with another head: one that never rests is run at last, too.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Asking {
-    /// The newest question.
+    /// The newest question, which replaces those before.
     question: Box<Comparison>,
     /// Since when it is asked, or one that differs in the head alone.
     since: Timestamp,
@@ -94,7 +94,7 @@ enum Verdict {
 /// What follows for the wanted commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Weighed {
-    /// It is run.
+    /// It concerns the Repo, so it is run.
     Run,
     /// It is recorded as unchanged here.
     Unchanged,

@@ -38,7 +38,7 @@ pub struct Status {
     /// The commit that waits for the present run to end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<Next>,
-    /// The newest run.
+    /// The newest run, open or over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
     /// The newest commit that changes nothing of what concerns it, and is not run.
@@ -83,7 +83,7 @@ pub struct Status {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Head {
-    /// The commit.
+    /// The commit that it is about.
     pub revision: CommitId,
     /// The ref that points to it.
     #[serde(rename = "ref", default)]
@@ -97,7 +97,7 @@ pub struct Head {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Next {
-    /// The commit.
+    /// The commit that it is about.
     pub revision: CommitId,
     /// Since when it waits.
     #[serde(rename = "since", with = "In::<At>")]
@@ -112,7 +112,7 @@ pub struct Next {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Unchanged {
-    /// The commit.
+    /// The commit that it is about.
     pub revision: CommitId,
     /// The commit that was applied, with which it was compared.
     pub since: CommitId,
@@ -195,7 +195,7 @@ pub struct Missed {
     /// Its Job, whose log may say why.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub job: String,
-    /// Why.
+    /// Why it failed, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -206,19 +206,19 @@ pub struct Missed {
 pub struct Run {
     #[serde(flatten)]
     pub attempt: Attempt,
-    /// The commit.
+    /// The commit that is run.
     pub revision: CommitId,
     #[serde(flatten)]
     pub terms: Terms,
     /// Waiting, Starting, Started, Planned; then Succeeded, Failed, Lost or Superseded.
     pub phase: Phase,
-    /// The Job.
+    /// The Job of the newest attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub job: Option<JobRef>,
     /// What its plan would change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
-    /// Who said yes.
+    /// Who said yes, by their own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// What failed attempts come to.
@@ -243,7 +243,7 @@ pub struct Run {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Attempt {
-    /// Its number.
+    /// The number of the run.
     #[serde(serialize_with = "In::<Count<RunSeq>>::serialize", deserialize_with = "seq")]
     #[cfg_attr(feature = "schema", schemars(with = "Count<RunSeq>"))]
     pub seq: RunSeq,
@@ -345,11 +345,11 @@ impl Phase {
     }
 }
 
-/// A Job.
+/// A Job, by its name and UID.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct JobRef {
-    /// Its name.
+    /// The name of the Job.
     pub name: String,
     /// Its UID, once it is there.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -420,7 +420,7 @@ pub struct Waiting {
     /// more? Destroy: may what the plan says be destroyed? DestroyAgain: that failed, or its Job is gone; once more?
     #[serde(rename = "for")]
     pub question: Question,
-    /// Since when.
+    /// Since when that is so.
     #[serde(rename = "since", with = "In::<At>")]
     pub since_ms: i64,
 }
@@ -445,14 +445,14 @@ named! {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(JsonSchema))]
 pub struct Ended {
-    /// Its number.
+    /// The number of the run.
     #[serde(with = "In::<Count<RunSeq>>")]
     pub seq: RunSeq,
-    /// The commit.
+    /// The commit that was run.
     pub revision: CommitId,
     /// Succeeded, Failed, Lost, Superseded, or Planned where nothing is ever applied.
     pub outcome: Phase,
-    /// Who said yes.
+    /// Who said yes, by their own words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// Commits that were not run, because this one came after them.
@@ -462,7 +462,7 @@ pub struct Ended {
     /// The hash of the folder and the workspace that it was for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub work: String,
-    /// When.
+    /// When the run ended.
     #[serde(rename = "at", with = "In::<At>")]
     pub at_ms: i64,
 }

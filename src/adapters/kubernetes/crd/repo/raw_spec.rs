@@ -47,7 +47,7 @@ pub struct RepoSpec {
     /// What a person is asked before an apply. Auto: nothing. Revision: a yes to the commit. Plan: a yes to what a plan would change. Never: each commit is planned, and none is applied.
     #[serde(default)]
     pub approval: Approving,
-    /// What runs.
+    /// The image that runs, and its commands.
     #[serde(default)]
     pub runner: RunnerSpec,
     /// TF_WORKSPACE for the commands.
@@ -130,7 +130,7 @@ pub struct Ref {
     pub commit: Option<String>,
 }
 
-/// What runs.
+/// The image that runs, and its commands.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(JsonSchema))]
@@ -187,13 +187,13 @@ pub struct RunnerSpec {
 #[serde(rename_all = "camelCase", default)]
 #[cfg_attr(test, derive(JsonSchema))]
 pub struct Steps {
-    /// Before everything else.
+    /// Runs before every other step of yours.
     #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
     pub prepare: Option<Vec<String>>,
     /// Says what would change. With the preset Command it writes that to /workspace/out/plan, as any text.
     #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
     pub plan: Option<Vec<String>>,
-    /// Changes it.
+    /// Changes what the commit describes: the only step that may.
     #[cfg_attr(test, schemars(length(max = 100), inner(length(max = 4096))))]
     pub apply: Option<Vec<String>>,
     /// Says what the outputs are, with outputs alone. It writes them to /workspace/out/outputs.json, as terraform output -json does.
