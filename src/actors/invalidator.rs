@@ -121,8 +121,10 @@ impl Handler<Observe> for Invalidator {
             seen.map(|(reference, distribution, state)| PurgeSeen { reference, distribution, state }).collect();
         let catalog = self.catalog.machine();
         let denied = |why| format!("cache tags count as switched off, and paths are purged instead: {why}");
+        let unlisted = |why| format!("distribution tenants that are not known are not purged: {why}");
+        let tenants = catalog.distribution_tenants_denied().map(unlisted);
         let tags = catalog.tags_denied().map(denied).into_iter().chain(catalog.tags_missing(self.catalog.now()));
-        let listing = catalog.failure().map(str::to_owned).into_iter().chain(tags);
+        let listing = catalog.failure().map(str::to_owned).into_iter().chain(tenants).chain(tags);
         MessageResult(Observation {
             purges,
             distributions: self.catalog.machine().known(now).map(|(count, age)| (count, age.as_secs())),

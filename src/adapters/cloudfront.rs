@@ -10,9 +10,11 @@
 //! Answers are bounded as a whole (`transport`) and field by field (`answer`).
 
 mod answer;
+mod distribution_tenants;
 pub mod probe;
 mod transport;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -35,6 +37,7 @@ use http_body_util::LengthLimitError;
 
 use kernel::id::{InvalidationId, Reference};
 use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::host::Host;
 use kernel::names::paths::{Path, PathSet};
 use purge::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
 
@@ -146,10 +149,15 @@ impl CloudFront {
     }
 
     async fn newest(&self, distribution: &DistributionId) -> Result<Vec<InvalidationId>, CdnError> {
-        let attempted = || format!("failed to list the invalidations of {distribution}");
-        let call = self.client.list_invalidations().distribution_id(distribution.as_str()).max_items(FIND_MAX.into());
-        let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-        let items = answer.invalidation_list.and_then(|list| list.items).unwrap_or_default();
+        let attempted = || format!("failed to list the invalidations of {}", distribution.words());
+        let list = if distribution.is_of_distribution_tenant() {
+            self.list_for_tenant(distribution, attempted).await?
+        } else {
+            let call = self.client.list_invalidations().distribution_id(distribution.as_str());
+            let answer = call.max_items(FIND_MAX.into()).send().await;
+            answer.map_err(|error| failure(attempted(), &error))?.invalidation_list
+        };
+        let items = list.and_then(|list| list.items).unwrap_or_default();
         // The service may give more than it was asked for; our bound is ours.
         let ids = items.iter().take(FIND_MAX.into()).filter_map(|item| {
             let id = answer::invalidation_id(&item.id);
@@ -168,7 +176,7 @@ impl CloudFront {
     ) -> Result<(Invalidation, Option<InvalidationBatch>), CdnError> {
         let mut found = self.get_whole(distribution, id).await?;
         let batch = found.invalidation_batch.take();
-        let attempted = || format!("failed to get invalidation {id} of {distribution}");
+        let attempted = || format!("failed to get invalidation {id} of {}", distribution.words());
         Ok((answer::invalidation(&found).ok_or_else(|| truncated(attempted()))?, batch))
     }
 
@@ -179,13 +187,30 @@ impl CloudFront {
     ) -> Result<aws_sdk_cloudfront::types::Invalidation, CdnError> {
         // What was recorded before answers were bounded may be none; nothing has this id then.
         let Some(id) = answer::invalidation_id(&id.0) else {
-            let message = format!("the recorded invalidation of {distribution} has an id that is none");
+            let message = format!("the recorded invalidation of {} has an id that is none", distribution.words());
             return Err(CdnError { class: CdnErrorClass::NoSuchInvalidation, message });
         };
-        let attempted = || format!("failed to get invalidation {id} of {distribution}");
-        let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(&id.0);
-        let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-        answer.invalidation.ok_or_else(|| truncated(attempted()))
+        let attempted = || format!("failed to get invalidation {id} of {}", distribution.words());
+        let found = if distribution.is_of_distribution_tenant() {
+            self.get_for_tenant(distribution, &id, attempted).await?
+        } else {
+            let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(&id.0);
+            call.send().await.map_err(|error| failure(attempted(), &error))?.invalidation
+        };
+        found.ok_or_else(|| truncated(attempted()))
+    }
+
+    async fn invalidate(
+        &self,
+        distribution: &DistributionId,
+        batch: InvalidationBatch,
+        attempted: impl Fn() -> String,
+    ) -> Result<Option<aws_sdk_cloudfront::types::Invalidation>, CdnError> {
+        if distribution.is_of_distribution_tenant() {
+            return self.create_for_tenant(distribution, batch, attempted).await;
+        }
+        let call = self.client.create_invalidation().distribution_id(distribution.as_str()).invalidation_batch(batch);
+        Ok(call.send().await.map_err(|error| failure(attempted(), &error))?.invalidation)
     }
 
     async fn search(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {
@@ -245,7 +270,18 @@ impl Cdn for CloudFront {
         Err(unusable(attempted(), &format!("there are more than {PAGES_MAX} pages of them")))
     }
 
+    async fn distribution_tenants(&self, of: &BTreeSet<DistributionId>) -> Result<Vec<Distribution>, CdnError> {
+        self.list_tenants(of).await
+    }
+
+    async fn distribution_tenant(&self, domain: &Host) -> Result<Option<Distribution>, CdnError> {
+        self.find_tenant(domain).await
+    }
+
     async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError> {
+        if distribution.is_of_distribution_tenant() {
+            return Ok(None);
+        }
         let attempted =
             || format!("failed to read the configuration of {distribution}, to see whether it has cache tags");
         let call = self.client.get_distribution_config().id(distribution.as_str());
@@ -260,16 +296,10 @@ impl Cdn for CloudFront {
         reference: &Reference,
         paths: &PathSet,
     ) -> Result<Invalidation, CdnError> {
-        let attempted = || format!("failed to create an invalidation on {distribution}");
-        let items: Vec<String> = paths.iter().map(|path| path.as_str().to_owned()).collect();
-        let quantity = i32::try_from(items.len()).unwrap_or(i32::MAX);
-        let paths = Paths::builder().quantity(quantity).set_items(Some(items)).build();
-        let batch = paths
-            .and_then(|paths| InvalidationBatch::builder().paths(paths).caller_reference(reference.0.as_str()).build());
-        let batch = batch.map_err(|error| unusable(attempted(), &error.to_string()))?;
-        let call = self.client.create_invalidation().distribution_id(distribution.as_str()).invalidation_batch(batch);
-        let answer = call.send().await.map_err(|error| failure(attempted(), &error))?;
-        answer.invalidation.as_ref().and_then(answer::invalidation).ok_or_else(|| truncated(attempted()))
+        let attempted = || format!("failed to create an invalidation on {}", distribution.words());
+        let items = paths.iter().map(|path| path.as_str().to_owned()).collect();
+        let made = self.invalidate(distribution, batch(&reference.0, items, attempted)?, attempted).await?;
+        made.as_ref().and_then(answer::invalidation).ok_or_else(|| truncated(attempted()))
     }
 
     async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
@@ -285,7 +315,8 @@ impl Cdn for CloudFront {
         let bound = self.timeouts.operation.saturating_mul(2);
         let search = tokio::time::timeout(bound, self.search(distribution, reference));
         search.await.unwrap_or_else(|_| {
-            let message = format!("failed to find a reference on {distribution}: no end within {bound:?}");
+            let place = distribution.words();
+            let message = format!("failed to find a reference on {place}: no end within {bound:?}");
             Err(CdnError { class: CdnErrorClass::Ambiguous, message })
         })
     }
@@ -314,6 +345,13 @@ impl fmt::Debug for CloudFront {
     }
 }
 
+fn batch(reference: &str, items: Vec<String>, attempted: impl Fn() -> String) -> Result<InvalidationBatch, CdnError> {
+    let quantity = i32::try_from(items.len()).unwrap_or(i32::MAX);
+    let paths = Paths::builder().quantity(quantity).set_items(Some(items)).build();
+    let batch = paths.and_then(|paths| InvalidationBatch::builder().paths(paths).caller_reference(reference).build());
+    batch.map_err(|error| unusable(attempted(), &error.to_string()))
+}
+
 /// Sorts an error of the SDK and puts it into words.
 fn failure<E>(attempted: String, error: &SdkError<E, HttpResponse>) -> CdnError
 where
@@ -323,7 +361,7 @@ where
     let (class, cause) = match (refused, error) {
         (Some(status), _) => {
             let (code, text) = (answer::code(error.code()), error.message().unwrap_or_default());
-            (answered(status, code, text), format!("{code} (HTTP {status}){}", answer::spoken(code, text)))
+            (answer::class(status, code, text), format!("{code} (HTTP {status}){}", answer::spoken(code, text)))
         }
         (None, error) if is_about_credentials(error) => (CdnErrorClass::Denied, causes(error)),
         // Not sent at all: something in the request cannot be written down, such as an impossible endpoint. A person can
@@ -333,57 +371,6 @@ where
         (None, error) => (CdnErrorClass::Ambiguous, causes(error)),
     };
     CdnError { class, message: format!("{attempted}: {cause}") }
-}
-
-/// Sorts an answer that says no. Codes are those of CloudFront's API reference and of AWS's *Common errors*, both read
-/// 2026-11; the codes of throttling, and of what passes, are those the SDK itself knows (`aws_runtime::retries::classifiers`).
-/// Final are only those that the reference lists for CreateInvalidation and that say something of what we ask for:
-/// `BatchTooLarge`, `InvalidArgument`, `NoSuchDistribution`. `MissingBody` and `InconsistentQuantities` say that a request of
-/// ours arrived damaged, and everything else may be the words of a proxy, or of another day.
-fn answered(status: u16, code: &str, text: &str) -> CdnErrorClass {
-    match (code, status) {
-        ("TooManyInvalidationsInProgress", _) => CdnErrorClass::TooManyInProgress,
-        ("NoSuchDistribution", _) => CdnErrorClass::Gone,
-        ("NoSuchInvalidation", _) => CdnErrorClass::NoSuchInvalidation,
-        // The API reference names this code, the real service has been seen to answer the second form.
-        ("InvalidationBatchAlreadyExists", _) => CdnErrorClass::ReferenceReused,
-        ("InvalidArgument", _) if text.contains("caller reference that was used") => CdnErrorClass::ReferenceReused,
-        (
-            "Throttling"
-            | "ThrottlingException"
-            | "ThrottledException"
-            | "RequestThrottled"
-            | "RequestThrottledException"
-            | "RequestLimitExceeded"
-            | "TooManyRequestsException"
-            | "BandwidthLimitExceeded"
-            | "PriorRequestNotComplete"
-            | "SlowDown",
-            _,
-        )
-        | (_, 429) => CdnErrorClass::Throttled,
-        (
-            "ExpiredToken"
-            | "ExpiredTokenException"
-            | "InvalidClientTokenId"
-            | "AccessDenied"
-            | "AccessDeniedException"
-            | "IncompleteSignature"
-            | "InvalidSignatureException"
-            | "MissingAuthenticationToken"
-            | "MissingAuthenticationTokenException"
-            | "NotAuthorized"
-            | "OptInRequired"
-            | "RequestExpired"
-            | "UnrecognizedClientException",
-            _,
-        )
-        | (_, 401 | 403) => CdnErrorClass::Denied,
-        // 408 is a server that gave up waiting for us: like any time-out. AWS says the same with 400.
-        ("RequestTimeout" | "RequestTimeoutException", _) | (_, 408 | 500..) => CdnErrorClass::Ambiguous,
-        ("BatchTooLarge" | "InvalidArgument", 400..500) => CdnErrorClass::Refused,
-        _ => CdnErrorClass::Unexpected,
-    }
 }
 
 /// States that an answer was too large. Otherwise: an error and its causes, outermost first, each in its own words.
@@ -428,42 +415,6 @@ fn unusable(attempted: String, cause: &str) -> CdnError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_answer_is_sorted_by_its_code_first_and_its_status_second() {
-        use CdnErrorClass::*;
-        let reused = "Your request contains a caller reference that was used for a previous invalidation batch for the \
-                      same distribution.";
-        for (status, code, text, class) in [
-            (400, "Throttling", "Rate exceeded", Throttled),
-            (503, "SlowDown", "", Throttled),
-            (429, "no error code", "", Throttled),
-            (400, "TooManyInvalidationsInProgress", "", TooManyInProgress),
-            (400, "InvalidArgument", reused, ReferenceReused),
-            (409, "InvalidationBatchAlreadyExists", "", ReferenceReused),
-            (400, "InvalidArgument", "Your request contains one or more invalid invalidation paths.", Refused),
-            (413, "BatchTooLarge", "", Refused),
-            (404, "NoSuchDistribution", "", Gone),
-            (404, "NoSuchInvalidation", "", NoSuchInvalidation),
-            (400, "InconsistentQuantities", "", Unexpected),
-            (400, "MissingBody", "", Unexpected),
-            (400, "SomethingNew", "", Unexpected),
-            (404, "no error code", "", Unexpected),
-            (405, "no error code", "", Unexpected),
-            (407, "no error code", "", Unexpected),
-            (302, "no error code", "", Unexpected),
-            (400, "RequestTimeout", "", Ambiguous),
-            (400, "AccessDeniedException", "", Denied),
-            (403, "AccessDenied", "", Denied),
-            (403, "SignatureDoesNotMatch", "", Denied),
-            (400, "ExpiredToken", "", Denied),
-            (500, "InternalError", "", Ambiguous),
-            (502, "no error code", "", Ambiguous),
-            (503, "ServiceUnavailable", "", Ambiguous),
-        ] {
-            assert_eq!(answered(status, code, text), class, "{status} {code} {text}");
-        }
-    }
 
     #[test]
     fn debug_shows_no_secret() {

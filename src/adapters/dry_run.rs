@@ -1,12 +1,14 @@
 //! Ports that only say what they would have done. With a ledger in memory they make the dry run (decision 23): everything
 //! is watched, judged and planned, nothing is purged, written or sent, and nothing counts as purged afterwards.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use kernel::id::{InvalidationId, Reference, Subject};
 use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 use kernel::remark::{Remark, Remarked};
 use notices::delivery::{Delivery, Reply};
@@ -20,6 +22,14 @@ pub struct DryCdn(pub Arc<dyn Cdn>);
 impl Cdn for DryCdn {
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
         self.0.distributions().await
+    }
+
+    async fn distribution_tenants(&self, of: &BTreeSet<DistributionId>) -> Result<Vec<Distribution>, CdnError> {
+        self.0.distribution_tenants(of).await
+    }
+
+    async fn distribution_tenant(&self, domain: &Host) -> Result<Option<Distribution>, CdnError> {
+        self.0.distribution_tenant(domain).await
     }
 
     async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError> {

@@ -10,6 +10,7 @@ mod aws;
 pub mod catalog;
 mod cluster;
 mod controller;
+mod distribution_tenants;
 mod followed;
 mod group;
 pub mod install;
@@ -20,6 +21,7 @@ pub mod rights;
 mod secrets;
 mod sites;
 mod traces;
+mod tried;
 mod webhooks;
 
 use std::collections::BTreeSet;
@@ -160,7 +162,7 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
 }
 
 /// What a dry run follows, and what of it cannot be seen, for who tries one by hand. Only what leaves no trace is asked: no Redis, no
-/// receiver, and of CloudFront its list alone.
+/// receiver, and of CloudFront its lists alone.
 pub async fn foretold(config: &Config, outside: &Outside) -> Vec<Finding> {
     let options = Options { as_caller: true, ..Options::default() };
     let (seen, account) = tokio::join!(in_cluster(config, outside, &options), aws::account(&outside.cdn));

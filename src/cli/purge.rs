@@ -8,6 +8,7 @@ use crate::adapters::kubernetes::hand::{Hand, Marked};
 use crate::cli::answer::{EXIT_FAILED, Outcome, done, invalid, refused};
 use crate::cli::wait::{Wait, wait};
 use crate::looking::explain::model::{DistributionsSeen, Explanation};
+use crate::looking::explain::text::named;
 use crate::looking::explain::{Found, explanation};
 use crate::looking::workloads::not_found;
 use crate::looking::{Question, Section, Sources};
@@ -140,13 +141,16 @@ fn plan(seen: &Explanation, asked: Option<&PathSet>) -> Result<String, String> {
         None => usual(),
     };
     match &seen.distributions {
+        Section::Known(DistributionsSeen { matched, lacks: Some(why), .. }) if matched.is_empty() => {
+            Ok(format!("{paths}; the distribution tenants cannot be determined here: {why}"))
+        }
         Section::Known(DistributionsSeen { matched, in_part, .. }) if matched.is_empty() => {
             let hosts = if *in_part { "the hosts that could be read" } else { "its hosts" };
             Err(seen.would.clone().unwrap_or_else(|| format!("no distribution serves {hosts}")))
         }
         Section::Known(DistributionsSeen { matched, .. }) => {
             let name = |id: &str, domain: &Option<String>| {
-                domain.as_ref().map_or_else(|| id.to_owned(), |domain| format!("{id} ({domain})"))
+                domain.as_ref().map_or_else(|| named(id), |domain| format!("{id} ({domain})"))
             };
             let names: Vec<String> = matched.iter().map(|one| name(&one.id, &one.domain)).collect();
             Ok(format!("{paths} of {}", names.join(", ")))

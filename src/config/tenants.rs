@@ -139,6 +139,6 @@ fn host(text: &str) -> Result<Vec<Host>, Refused> {
 }
 
 fn distribution(text: &str) -> Result<DistributionId, Refused> {
-    DistributionId::parse(text)
-        .map_err(|_| Refused::new("is not a distribution id", "write an id such as E2QWRUHAPOMQZL"))
+    let fix = "write an id such as E2QWRUHAPOMQZL, or dt_2wjDZi3hD1ivOXf6rpZJOSNE1AB";
+    DistributionId::parse(text).map_err(|_| Refused::new("is not a distribution id", fix))
 }

@@ -10,6 +10,7 @@ mod tone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::looking::account::{self, Listing};
 use crate::looking::explain::beside::beside;
 use crate::looking::explain::distributions::distributions;
 use crate::looking::explain::model::{
@@ -20,7 +21,6 @@ use crate::looking::layout::Tone;
 use crate::looking::listen::{UNREAD, listen};
 use crate::looking::{Section, Sources, awaited, no_replica, old_pods_at_the_barrier, peeked, summarised};
 use kernel::id::WorkloadId;
-use kernel::names::distribution::Distribution;
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 use kinds::reported::Standing;
@@ -28,7 +28,7 @@ use notices::delivery::{Delivery, State};
 use purge::agreement::tally::Tally;
 use purge::bounds::policy::{Policy, Proven};
 use purge::bounds::tenants::Tenancy;
-use purge::ports::{CdnError, LedgerContents, PortError};
+use purge::ports::{LedgerContents, PortError};
 use purge::records::record::{Outcome, Phase, Record};
 use purge::rollouts::rollout::{Arrival, Preview, Summary, as_it_runs, closed, faults, preview, timeout};
 use purge::site::{Age, Gathered, REJECTED_MAX, RouteClaim, Site, own};
@@ -54,7 +54,7 @@ struct Answers {
     facts: Result<Arc<Gathered>, PortError>,
     /// The routes that claim hosts, where claims decide about owners.
     claims: Option<Result<Arc<Vec<RouteClaim>>, PortError>>,
-    distributions: Result<Vec<Distribution>, CdnError>,
+    distributions: Listing,
     deliveries: Result<Vec<Delivery>, PortError>,
 }
 
@@ -64,7 +64,7 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
         sources.cluster.workload(id),
         sources.ledger.peek(),
         sources.cluster.site_facts_in_part(&id.namespace, Age::Fresh),
-        sources.cdn.distributions(),
+        account::listing(sources.cdn.as_ref()),
         sources.ledger.deliveries(),
         no_replica(sources),
     );
@@ -477,14 +477,14 @@ fn would(
     paths: &Section<PathsSeen>,
 ) -> Option<String> {
     let (distributions, paths) = (distributions.known()?, paths.known()?);
-    let ids: Vec<&str> = distributions.matched.iter().map(|distribution| distribution.id.as_str()).collect();
+    let ids: Vec<String> = distributions.matched.iter().map(|distribution| text::named(&distribution.id)).collect();
     if !ids.is_empty() {
         let beyond = distributions.beyond.first().and_then(|first| first.why.first());
         let beyond = beyond.map_or(String::new(), |why| format!("; {} more are {why}", distributions.beyond.len()));
         let far = if all_read || distributions.named { "" } else { ", as far as its hosts could be read" };
         return Some(format!("{} of {}{beyond}{far}", paths.items.join(", "), ids.join(", ")));
     }
-    if !all_read {
+    if !all_read || distributions.lacks.is_some() {
         return None;
     }
     if site.known().is_some_and(Site::is_empty) {

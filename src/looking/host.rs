@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::looking::account;
 use crate::looking::explain::distributions::{distributions, serving};
 use crate::looking::explain::find_site;
 use crate::looking::explain::model::DistributionsSeen;
-use crate::looking::explain::text::distribution_lines;
+use crate::looking::explain::text::{distribution_lines, named};
 use crate::looking::layout::Tone;
 use crate::looking::page::{Page, count};
 use crate::looking::replicas::Replicas;
@@ -84,20 +85,17 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
         list(sources.cluster.as_ref()),
         peek(sources),
         sources.cluster.route_claims(),
-        sources.cdn.distributions(),
+        account::listing(sources.cdn.as_ref()),
         no_replica(sources),
     );
     let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
     missing.extend(claims.as_ref().err().map(ToString::to_string));
     let is_claimed = claims.is_ok();
     let claims = claims.map(Arc::unwrap_or_clone).unwrap_or_default();
-    let served = match &listing {
-        Ok(listing) => Section::Known(serving(host, listing.clone())),
-        Err(error) => Section::missing(error),
-    };
+    let served = serving(host, &listing);
     let ids: BTreeSet<&str> =
         served.known().into_iter().flat_map(|seen| &seen.matched).map(|seen| seen.id.as_str()).collect();
-    let origins = listing.iter().flatten().filter(|one| ids.contains(one.id.as_str())).flat_map(|one| &one.origins);
+    let origins = listing.all.iter().flatten().filter(|one| ids.contains(one.id.as_str())).flat_map(|one| &one.origins);
     let wanted = origins.filter_map(|origin| Host::parse(origin).ok()).chain([host.clone()]).collect();
     let judged = sources.policy.tenants.default == Tenancy::Own && is_claimed;
     let read = Read { listed, claims, judged, wanted };
@@ -286,13 +284,14 @@ impl HostSeen {
         let Some(seen) = self.distributions.known() else {
             return "whether a distribution serves it is not known".to_owned();
         };
-        let ids: Vec<&str> = seen.matched.iter().map(|one| one.id.as_str()).collect();
+        let ids: Vec<String> = seen.matched.iter().map(|one| named(&one.id)).collect();
         let purged: Vec<String> = self.workloads.iter().filter_map(WorkloadBehind::purges).collect();
         let far = if self.missing.is_empty() { "" } else { ", as far as could be read" };
         match (ids.as_slice(), purged.as_slice()) {
             ([], _) if !seen.skipped.is_empty() => {
                 "no distribution that is purged serves it, so nothing is purged for it".to_owned()
             }
+            ([], _) if seen.lacks.is_some() => "whether a distribution tenant serves it is not known".to_owned(),
             ([], _) => "no distribution of this account serves it, so nothing is purged for it".to_owned(),
             (ids, []) if self.workloads.is_empty() => {
                 format!("no followed workload is behind it, so no rollout purges {}{far}", ids.join(", "))
@@ -307,6 +306,7 @@ impl WorkloadBehind {
     /// What a rollout of it does for the host.
     fn purges(&self) -> Option<String> {
         let reached = self.reaches.known().filter(|reached| !reached.is_empty())?;
+        let reached: Vec<String> = reached.iter().map(|id| named(id)).collect();
         Some(format!("a rollout of {} purges {}", self.row.workload.display_name(), reached.join(", ")))
     }
 }
@@ -367,7 +367,10 @@ fn workload_lines(WorkloadBehind { row, why, reaches }: &WorkloadBehind) -> Vec<
         Section::Known(reached) if reached.is_empty() => {
             lines.push("its purges reach no distribution of this host".to_owned());
         }
-        Section::Known(reached) => lines.push(format!("its purges reach {}", reached.join(", "))),
+        Section::Known(reached) => {
+            let reached: Vec<String> = reached.iter().map(|id| named(id)).collect();
+            lines.push(format!("its purges reach {}", reached.join(", ")));
+        }
         Section::Missing { .. } => {}
     }
     lines

@@ -6,6 +6,7 @@
 //!
 //! Not for what the actors of a running allclear know: that is `actors::observation`. Not for connecting: that is `app::sources`.
 
+pub(crate) mod account;
 pub mod explain;
 pub(crate) mod group_lines;
 pub mod host;

@@ -15,7 +15,9 @@ use kernel::names::selector::LabelSelector;
 use kernel::watches::listed::Scope;
 use kernel::watches::lives::LifeNote;
 use kinds::reported::Replicas;
-use purge::ports::{CdnError, Flow, Found, Invalidation, InvalidationStatus, PodSight, Present, RoutingSight, Sight};
+use purge::ports::{
+    CdnError, CdnErrorClass, Flow, Found, Invalidation, InvalidationStatus, PodSight, Present, RoutingSight, Sight,
+};
 use purge::records::record::{Change, Closed, Edge, Outcome};
 use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use purge::testing;
@@ -100,7 +102,22 @@ fn only_looks<T>() -> Result<T, CdnError> {
 #[async_trait]
 impl Cdn for Account {
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
-        self.0.clone()
+        let distributions = |all: Vec<Distribution>| all.into_iter().filter(|one| !one.id.is_of_distribution_tenant());
+        self.0.clone().map(|all| distributions(all).collect())
+    }
+
+    async fn distribution_tenants(&self, of: &BTreeSet<DistributionId>) -> Result<Vec<Distribution>, CdnError> {
+        assert!(!of.is_empty(), "an account without any is not asked for them");
+        let tenants = self.0.clone()?.into_iter().filter(|one| one.id.is_of_distribution_tenant());
+        let tenants: Vec<Distribution> = tenants.collect();
+        // Here, one that lists none may not list them.
+        let denied =
+            || CdnError { class: CdnErrorClass::Denied, message: "AccessDenied for distribution tenants".into() };
+        if tenants.is_empty() { Err(denied()) } else { Ok(tenants) }
+    }
+
+    async fn distribution_tenant(&self, _: &Host) -> Result<Option<Distribution>, CdnError> {
+        only_looks()
     }
 
     async fn cache_tag_header(&self, _: &DistributionId) -> Result<Option<String>, CdnError> {

@@ -9,6 +9,7 @@
 
 mod batch;
 mod bucket;
+mod distribution_tenants;
 mod quota;
 mod wire;
 mod xml;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use batch::Batch;
 pub use bucket::Bucket;
+pub use distribution_tenants::DistributionTenant;
 pub use quota::Quota;
 
 use super::http::{Reply, Request, StandIn};
@@ -84,7 +86,7 @@ pub struct Distribution {
 pub struct Invalidation {
     /// Unique within the stand-in.
     pub id: String,
-    /// The distribution it was created for.
+    /// The distribution, or the distribution tenant, that it was created for.
     pub distribution: String,
     pub reference: String,
     /// Its paths in the order received.
@@ -220,12 +222,20 @@ impl StandIn for CloudFrontStandIn {
             // STS, which who stands in for CloudFront stands in for as well.
             ("POST", []) => wire::caller_identity(),
             ("GET", [API_VERSION, "distribution"]) => call.list_distributions(&state),
+            ("POST", [API_VERSION, "distribution-tenants"]) => call.list_distribution_tenants(&state),
+            ("GET", [API_VERSION, "distribution-tenant"]) => call.get_distribution_tenant_by_domain(&state),
             ("GET", [API_VERSION, "distribution", id, "config"]) => call.get_configuration(&state, id),
-            ("POST", [API_VERSION, "distribution", id, "invalidation"]) => call.create_invalidation(&mut state, id),
-            ("GET", [API_VERSION, "distribution", id, "invalidation"]) => call.list_invalidations(&state, id),
-            ("GET", [API_VERSION, "distribution", distribution, "invalidation", id]) => {
-                call.get_invalidation(&mut state, distribution, id)
+            ("POST", [API_VERSION, kind, id, "invalidation"]) if state.has(kind, id) => {
+                call.create_invalidation(&mut state, id)
             }
+            ("GET", [API_VERSION, kind, id, "invalidation"]) if state.has(kind, id) => {
+                call.list_invalidations(&state, id)
+            }
+            ("GET", [API_VERSION, kind, place, "invalidation", id]) if state.has(kind, place) => {
+                call.get_invalidation(&mut state, place, id)
+            }
+            (_, [API_VERSION, "distribution", _, "invalidation", ..]) => wire::no_such_distribution(),
+            (_, [API_VERSION, "distribution-tenant", _, "invalidation", ..]) => wire::no_such_entity(),
             _ => wire::error(404, "NoSuchResource", "The stand-in does not know this call."),
         }
     }
@@ -279,6 +289,7 @@ const DENIED: &str = "User: arn:aws:iam::123456789012:user/allclear is not autho
 #[derive(Debug, Default)]
 struct State {
     distributions: BTreeMap<String, Distribution>,
+    distribution_tenants: distribution_tenants::All,
     entries: VecDeque<Entry>,
     /// Invalidations ever created, for their ids.
     created: u64,
@@ -326,6 +337,9 @@ impl State {
         }
         if self.denied || self.denied_keys.contains(access_key_id(request)) {
             return Some(wire::error(403, "AccessDenied", DENIED));
+        }
+        if let Some(refusal) = self.distribution_tenants.refusal(request) {
+            return Some(refusal);
         }
         if self.throttled > 0 {
             self.throttled -= 1;
@@ -377,9 +391,6 @@ impl Call<'_> {
     }
 
     fn list_invalidations(&self, state: &State, distribution: &str) -> Reply {
-        if !state.distributions.contains_key(distribution) {
-            return wire::no_such_distribution();
-        }
         let all: Vec<(&str, String)> = state
             .known(distribution)
             .map(|entry| {
@@ -396,9 +407,6 @@ impl Call<'_> {
     }
 
     fn get_invalidation(&self, state: &mut State, distribution: &str, id: &str) -> Reply {
-        if !state.distributions.contains_key(distribution) {
-            return wire::no_such_distribution();
-        }
         let looks_needed = state.completes_at_look;
         let is_it = |entry: &&mut Entry| entry.is_known(distribution) && entry.record.id == id;
         let Some(entry) = state.entries.iter_mut().find(is_it) else {
@@ -412,9 +420,7 @@ impl Call<'_> {
     }
 
     fn create_invalidation(&self, state: &mut State, distribution: &str) -> Reply {
-        let Some(tags_allowed) = state.distributions.get(distribution).map(|found| found.cache_tags) else {
-            return wire::no_such_distribution();
-        };
+        let tags_allowed = state.distributions.get(distribution).is_some_and(|found| found.cache_tags);
         let batch = match Batch::read(&self.request.body, tags_allowed) {
             Ok(batch) => batch,
             Err(flaw) => return wire::batch_flaw(flaw),

@@ -58,9 +58,10 @@ pub const TIMED: [&str; 5] = ["create_invalidation", "look_at_git", "propose", "
 
 /// Calls to the outside that are counted where they fail, and other failures that are counted there. `tests/tidy/telemetry.rs` compares
 /// this list with the actors.
-pub const FAILURES: [&str; 62] = [
+pub const FAILURES: [&str; 67] = [
     "ask_verdict",
     "create_invalidation",
+    "create_invalidation_for_distribution_tenant",
     "decode_object",
     "decode_workload",
     "deliver_webhook",
@@ -68,11 +69,15 @@ pub const FAILURES: [&str; 62] = [
     "find_pipelines",
     "find_repos",
     "get_distribution_config",
+    "get_distribution_tenant_by_domain",
     "get_invalidation",
+    "get_invalidation_for_distribution_tenant",
     "lease",
     "ledger_lost",
+    "list_distribution_tenants",
     "list_distributions",
     "list_invalidations",
+    "list_invalidations_for_distribution_tenant",
     "load_record",
     "look_at_job",
     "look_at_proposal",
@@ -192,7 +197,17 @@ pub const EFFECTS: [(&str, &[&str]); 8] = [
             "tell_doubt",
         ],
     ),
-    ("catalog", &["list_distributions", "answer", "read_tags", "sample"]),
+    (
+        "catalog",
+        &[
+            "list_distributions",
+            "list_distribution_tenants",
+            "find_distribution_tenant",
+            "answer",
+            "read_tags",
+            "sample",
+        ],
+    ),
     ("purge", &["create", "poll", "search", "report"]),
     ("turns", &["ask"]),
     (

@@ -1,6 +1,7 @@
 //! The CloudFront adapter against our stand-in, and in the modules beneath against moto and with the environment's
 //! configuration.
 
+mod distribution_tenants;
 mod environment;
 mod moto;
 mod strangers;

@@ -23,6 +23,7 @@ use forge::{Authorities, Http, HttpError};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use kernel::id::{InvalidationId, Origin, Reference, Revision, Subject, WorkloadId};
 use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::host::Host;
 use kernel::names::workload_name::WorkloadName;
 use miniz_oxide::deflate::compress_to_vec;
 use objects::gates::VerdictSource;
@@ -95,6 +96,19 @@ fn spoken(error: &CdnError) -> bool {
 
 /// What is kept of a listing is no larger than the listing.
 fn distributions(bytes: &[u8]) -> bool {
+    let shared = [distribution()].into();
+    match of(bytes, async |cdn| cdn.distribution_tenants(&shared).await) {
+        Ok(found) => {
+            let kept: usize = found.iter().flat_map(|one| &one.aliases).map(String::len).sum();
+            assert!(kept <= bytes.len(), "{kept} bytes from {}", bytes.len());
+            assert!(found.iter().all(|one| one.id.is_of_distribution_tenant()));
+        }
+        Err(error) => _ = spoken(&error),
+    }
+    let domain = Host::parse("www.example.com").unwrap();
+    if let Err(error) = of(bytes, async |cdn| cdn.distribution_tenant(&domain).await) {
+        spoken(&error);
+    }
     match of(bytes, async |cdn| cdn.distributions().await) {
         Ok(found) => {
             let names = |one: &Distribution| {

@@ -22,6 +22,7 @@ mod completion;
 mod custom;
 mod defects;
 mod demo;
+mod distribution_tenants;
 mod faults;
 mod group;
 mod hooks;

@@ -81,6 +81,12 @@ fn distribution() -> Distribution {
     }
 }
 
+/// A distribution tenant of another domain.
+fn tenant() -> Distribution {
+    let (id, aliases) = ("dt_a".parse().expect("an id"), vec!["shop.example.com".to_owned()]);
+    Distribution { id, domain_name: String::new(), aliases, ..distribution() }
+}
+
 fn web() -> WorkloadId {
     WorkloadId::deployment("shop", "web")
 }
@@ -155,9 +161,23 @@ proptest! {
     #[test]
     fn no_catalog_leaves_a_deadline_behind(history in prop::collection::vec(next(), 1..60)) {
         let answer = |effect, how: u8| match effect {
+            catalog::Effect::List if how.is_multiple_of(8) => {
+                let for_distribution_tenants = Distribution { tenant_only: true, aliases: Vec::new(), ..distribution() };
+                Some(catalog::Event::Listed(vec![for_distribution_tenants]))
+            }
             catalog::Effect::List if how.is_multiple_of(4) => Some(catalog::Event::Listed(vec![distribution()])),
             catalog::Effect::List if how.is_multiple_of(2) => Some(catalog::Event::Listed(Vec::new())),
             catalog::Effect::List => Some(catalog::Event::ListFailed("throttled".to_owned())),
+            catalog::Effect::ListDistributionTenants(_) => {
+                let classes = [CdnErrorClass::Denied, CdnErrorClass::Throttled];
+                let class = classes.get(usize::from(how % 3));
+                let answer = class.map_or_else(|| Ok(vec![tenant()]), |class| Err((*class, "no".to_owned())));
+                Some(catalog::Event::DistributionTenantsListed(answer))
+            }
+            catalog::Effect::FindDistributionTenant(host) => {
+                let answer = if how.is_multiple_of(3) { Err((CdnErrorClass::Throttled, "no".to_owned())) } else { Ok(None) };
+                Some(catalog::Event::DistributionTenantFound(host, answer))
+            }
             catalog::Effect::ReadTags(id) => {
                 Some(catalog::Event::TagsRead(id, Ok(how.is_multiple_of(2).then(|| "tag".to_owned()))))
             }

@@ -15,6 +15,7 @@ mod custom;
 mod deadlines;
 mod delivery;
 mod distribution;
+mod distribution_tenants;
 mod golden;
 mod image;
 mod leaf;

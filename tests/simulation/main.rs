@@ -14,6 +14,7 @@
 
 mod barrier;
 mod chaos;
+mod distribution_tenants;
 mod facts;
 mod group;
 mod group_chaos;

@@ -376,19 +376,26 @@ fn allowed(path: &str) -> BTreeMap<String, (String, Value)> {
 }
 
 /// <https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazoncloudfront.html>: all actions but the
-/// listing of distributions can be limited to distributions, and those to a tag (`aws:ResourceTag/${TagKey}` is a condition key of
-/// the resource type `distribution`).
+/// two listings can be limited to distributions or distribution tenants, and those to a tag (`aws:ResourceTag/${TagKey}` is a condition
+/// key of the resource types `distribution` and `distribution-tenant`). Which resource a domain without a distribution tenant would be is
+/// not documented, so looking for one by domain is allowed on all, as their listing is.
 #[test]
 fn the_aws_policies_are_the_least_that_works() {
     let by_tag = json!({"StringEquals": {"aws:ResourceTag/allclear": "true"}});
     for (path, condition) in [("deploy/iam-policy.json", Value::Null), ("deploy/iam-policy-by-tag.json", by_tag)] {
-        let distributions = ("arn:aws:cloudfront::*:distribution/*".to_owned(), condition);
+        let distributions = ("arn:aws:cloudfront::*:distribution/*".to_owned(), condition.clone());
+        let tenants = ("arn:aws:cloudfront::*:distribution-tenant/*".to_owned(), condition);
         let expected = [
             ("cloudfront:CreateInvalidation".to_owned(), distributions.clone()),
             ("cloudfront:GetDistributionConfig".to_owned(), distributions.clone()),
             ("cloudfront:GetInvalidation".to_owned(), distributions.clone()),
             ("cloudfront:ListDistributions".to_owned(), ("*".to_owned(), Value::Null)),
             ("cloudfront:ListInvalidations".to_owned(), distributions),
+            ("cloudfront:ListDistributionTenants".to_owned(), ("*".to_owned(), Value::Null)),
+            ("cloudfront:GetDistributionTenantByDomain".to_owned(), ("*".to_owned(), Value::Null)),
+            ("cloudfront:CreateInvalidationForDistributionTenant".to_owned(), tenants.clone()),
+            ("cloudfront:GetInvalidationForDistributionTenant".to_owned(), tenants.clone()),
+            ("cloudfront:ListInvalidationsForDistributionTenant".to_owned(), tenants),
         ];
         assert_eq!(allowed(path), BTreeMap::from(expected), "{path}");
     }
@@ -416,7 +423,8 @@ fn what_ends_a_refusal_can_be_found() {
 /// The adapter calls these operations of CloudFront, and the policy allows these.
 #[test]
 fn every_operation_the_adapter_calls_is_in_the_policy() {
-    let source = file("src/adapters/cloudfront.rs").text;
+    let source =
+        file("src/adapters/cloudfront.rs").text + &file("src/adapters/cloudfront/distribution_tenants.rs").text;
     let policy = file("deploy/iam-policy.json").text;
     for (call, action) in [
         (".list_distributions()", "cloudfront:ListDistributions"),
@@ -424,8 +432,13 @@ fn every_operation_the_adapter_calls_is_in_the_policy() {
         (".get_distribution_config()", "cloudfront:GetDistributionConfig"),
         (".get_invalidation()", "cloudfront:GetInvalidation"),
         (".list_invalidations()", "cloudfront:ListInvalidations"),
+        (".list_distribution_tenants()", "cloudfront:ListDistributionTenants"),
+        (".get_distribution_tenant_by_domain()", "cloudfront:GetDistributionTenantByDomain"),
+        (".create_invalidation_for_distribution_tenant()", "cloudfront:CreateInvalidationForDistributionTenant"),
+        (".get_invalidation_for_distribution_tenant()", "cloudfront:GetInvalidationForDistributionTenant"),
+        (".list_invalidations_for_distribution_tenant()", "cloudfront:ListInvalidationsForDistributionTenant"),
     ] {
         assert!(source.contains(call) && policy.contains(action), "{call} needs {action}");
     }
-    assert_eq!(source.matches("self.client.").count(), 5, "the adapter calls something the policy may not allow");
+    assert_eq!(source.matches("self.client.").count(), 10, "the adapter calls something the policy may not allow");
 }

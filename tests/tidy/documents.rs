@@ -118,13 +118,16 @@ fn tests_that_documents_name_exist() {
     for source in rust(&["src", "tests"]) {
         known.extend(source.functions().into_iter().map(|function| function.name));
     }
+    // Some operations of AWS have names as long as sentences; they are counted by these.
+    let labels = file("src/telemetry/labels.rs").text;
+    let is_counted = |word: &str| labels.contains(&format!("\"{word}\","));
     let is_sentence = |word: &str| {
         word.matches('_').count() >= 4 && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
     };
     let mut missing = Vec::new();
     for document in documents() {
         for (line, word) in quoted(&document) {
-            if is_sentence(word) && !word.starts_with("allclear_") && !known.contains(word) {
+            if is_sentence(word) && !word.starts_with("allclear_") && !known.contains(word) && !is_counted(word) {
                 missing.push(format!("{}:{line}: {word}", document.path));
             }
         }

@@ -1,10 +1,13 @@
 //! Reads the account's distributions, and answers which of them serve a plan.
 
+use std::collections::BTreeSet;
+
 use actix::Context;
 
 use super::Invalidator;
 use crate::actors::shell::{Drives, Shell};
 use kernel::names::distribution::DistributionId;
+use kernel::names::host::Host;
 use kernel::refusal::Cause;
 use proof::asked::Question;
 use purge::purges::catalog::{self, Catalog};
@@ -18,6 +21,8 @@ impl Drives<Catalog> for Invalidator {
         self.env.metrics.effect("catalog", effect.name());
         match effect {
             catalog::Effect::List => self.list(ctx),
+            catalog::Effect::ListDistributionTenants(of) => self.list_distribution_tenants(of, ctx),
+            catalog::Effect::FindDistributionTenant(domain) => self.find_distribution_tenant(domain, ctx),
             catalog::Effect::ReadTags(id) => self.read_tags(id, ctx),
             catalog::Effect::Sample(id, question) => self.sample(id, question, ctx),
             catalog::Effect::Answer(token, answer) => {
@@ -46,6 +51,27 @@ impl Invalidator {
                     catalog::Event::ListFailed(error.message)
                 }
             }
+        });
+    }
+
+    fn list_distribution_tenants(&mut self, of: BTreeSet<DistributionId>, ctx: &mut Context<Self>) {
+        let env = self.env.clone();
+        let cdn = env.ports.cdn.clone();
+        Drives::<Catalog>::ask(self, ctx, async move { cdn.distribution_tenants(&of).await }, move |listed| {
+            let said = env.heard_of_cdn(Cause::ListDistributionTenants, "", listed.as_ref().err());
+            if let Some(error) = listed.as_ref().err().filter(|_| !said) {
+                tracing::warn!(%error, "could not list the distribution tenants");
+            }
+            catalog::Event::DistributionTenantsListed(listed.map_err(|error| (error.class, error.message)))
+        });
+    }
+
+    fn find_distribution_tenant(&mut self, domain: Host, ctx: &mut Context<Self>) {
+        let env = self.env.clone();
+        let (cdn, asked) = (env.ports.cdn.clone(), domain.clone());
+        Drives::<Catalog>::ask(self, ctx, async move { cdn.distribution_tenant(&asked).await }, move |found| {
+            env.heard_of_cdn(Cause::FindDistributionTenant, "", found.as_ref().err());
+            catalog::Event::DistributionTenantFound(domain, found.map_err(|error| (error.class, error.message)))
         });
     }
 

@@ -96,6 +96,7 @@ impl Invalidator {
         event: impl FnOnce(Result<T, CdnError>) -> purge::Event + 'static,
     ) {
         let call = actix::fut::wrap_future::<_, Self>(call);
+        let right = right.on(&place);
         ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
             actor.note(right, place.as_str(), answer.as_ref().err());
             if let Err(error) = &answer {

@@ -4,13 +4,13 @@
 //! written down (65,534 bytes are the most, `http::Uri`). So an invalid id never gets there. A part out of bounds costs
 //! itself only, and is reported.
 //!
-//! Not for the meaning of answers.
+//! Not for the meaning of answers, but for what one that says no means for its caller ([`class`]).
 
-use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary};
+use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary, DomainResult, DomainStatus};
 
 use kernel::id::InvalidationId;
-use kernel::names::distribution::Distribution;
-use purge::ports::{Invalidation, InvalidationStatus};
+use kernel::names::distribution::{Distribution, DistributionId};
+use purge::ports::{CdnErrorClass, Invalidation, InvalidationStatus};
 
 /// Longest id of an invalidation in characters. They have 14 to 26; this only keeps nonsense out.
 const ID_CHARS_MAX: usize = 64;
@@ -87,6 +87,34 @@ pub(super) fn distribution(summary: DistributionSummary) -> Option<Distribution>
     Some(found)
 }
 
+/// A distribution tenant, found by its active domains; `None` as for [`distribution`].
+pub(super) fn distribution_tenant(id: &str, domains: Vec<DomainResult>, enabled: Option<bool>) -> Option<Distribution> {
+    let id = id.chars().take(2 * ID_CHARS_MAX).collect::<String>().parse::<DistributionId>();
+    let id = id.inspect_err(|error| tracing::warn!(%error, "distribution tenant was skipped")).ok()?;
+    if !id.is_of_distribution_tenant() {
+        tracing::warn!(%id, "distribution tenant was skipped: its id is not one of a distribution tenant");
+        return None;
+    }
+    let mut names = Names { left_out: 0 };
+    let active = domains.into_iter().filter(|domain| domain.status == Some(DomainStatus::Active));
+    let found = Distribution {
+        domain_name: String::new(),
+        aliases: names.bounded(active.map(|domain| domain.domain)),
+        origins: Vec::new(),
+        // The service says so of each; one that says nothing is not said to be disabled.
+        enabled: enabled != Some(false),
+        staging: false,
+        tenant_only: false,
+        cache_tags: false,
+        id,
+    };
+    if names.left_out > 0 {
+        let left_out = names.left_out;
+        tracing::warn!(distribution = %found.id, left_out, "domains of a distribution tenant that cannot be host names were left out");
+    }
+    Some(found)
+}
+
 /// Bytes of the names that are kept of a distribution.
 pub(super) fn names_bytes(distribution: &Distribution) -> usize {
     distribution.aliases.iter().chain(&distribution.origins).map(String::len).sum()
@@ -113,6 +141,58 @@ impl Names {
     }
 }
 
+/// Sorts an answer that says no. Codes are those of CloudFront's API reference and of AWS's *Common errors*, both read
+/// 2026-11; the codes of throttling, and of what passes, are those the SDK itself knows (`aws_runtime::retries::classifiers`).
+/// Final are only those that the reference lists for CreateInvalidation and that say something of what we ask for:
+/// `BatchTooLarge`, `InvalidArgument`, `NoSuchDistribution`. `MissingBody` and `InconsistentQuantities` say that a request of
+/// ours arrived damaged, and everything else may be the words of a proxy, or of another day.
+pub(super) fn class(status: u16, code: &str, text: &str) -> CdnErrorClass {
+    match (code, status) {
+        ("TooManyInvalidationsInProgress", _) => CdnErrorClass::TooManyInProgress,
+        // The second is what the operations of distribution tenants say.
+        ("NoSuchDistribution" | "EntityNotFound", _) => CdnErrorClass::Gone,
+        ("NoSuchInvalidation", _) => CdnErrorClass::NoSuchInvalidation,
+        // The API reference names this code, the real service has been seen to answer the second form.
+        ("InvalidationBatchAlreadyExists", _) => CdnErrorClass::ReferenceReused,
+        ("InvalidArgument", _) if text.contains("caller reference that was used") => CdnErrorClass::ReferenceReused,
+        (
+            "Throttling"
+            | "ThrottlingException"
+            | "ThrottledException"
+            | "RequestThrottled"
+            | "RequestThrottledException"
+            | "RequestLimitExceeded"
+            | "TooManyRequestsException"
+            | "BandwidthLimitExceeded"
+            | "PriorRequestNotComplete"
+            | "SlowDown",
+            _,
+        )
+        | (_, 429) => CdnErrorClass::Throttled,
+        (
+            "ExpiredToken"
+            | "ExpiredTokenException"
+            | "InvalidClientTokenId"
+            | "AccessDenied"
+            | "AccessDeniedException"
+            | "IncompleteSignature"
+            | "InvalidSignatureException"
+            | "MissingAuthenticationToken"
+            | "MissingAuthenticationTokenException"
+            | "NotAuthorized"
+            | "OptInRequired"
+            | "RequestExpired"
+            | "UnrecognizedClientException",
+            _,
+        )
+        | (_, 401 | 403) => CdnErrorClass::Denied,
+        // 408 is a server that gave up waiting for us: like any time-out. AWS says the same with 400.
+        ("RequestTimeout" | "RequestTimeoutException", _) | (_, 408 | 500..) => CdnErrorClass::Ambiguous,
+        ("BatchTooLarge" | "InvalidArgument", 400..500) => CdnErrorClass::Refused,
+        _ => CdnErrorClass::Unexpected,
+    }
+}
+
 /// The service's own text, when it is fit to be shown. A refused signature is explained with what was signed, which
 /// includes the session token.
 pub(super) fn spoken(code: &str, text: &str) -> String {
@@ -133,6 +213,43 @@ pub(super) fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_is_sorted_by_its_code_first_and_its_status_second() {
+        use CdnErrorClass::*;
+        let reused = "Your request contains a caller reference that was used for a previous invalidation batch for the \
+                      same distribution.";
+        for (status, code, text, expected) in [
+            (400, "Throttling", "Rate exceeded", Throttled),
+            (503, "SlowDown", "", Throttled),
+            (429, "no error code", "", Throttled),
+            (400, "TooManyInvalidationsInProgress", "", TooManyInProgress),
+            (400, "InvalidArgument", reused, ReferenceReused),
+            (409, "InvalidationBatchAlreadyExists", "", ReferenceReused),
+            (400, "InvalidArgument", "Your request contains one or more invalid invalidation paths.", Refused),
+            (413, "BatchTooLarge", "", Refused),
+            (404, "NoSuchDistribution", "", Gone),
+            (404, "EntityNotFound", "", Gone),
+            (404, "NoSuchInvalidation", "", NoSuchInvalidation),
+            (400, "InconsistentQuantities", "", Unexpected),
+            (400, "MissingBody", "", Unexpected),
+            (400, "SomethingNew", "", Unexpected),
+            (404, "no error code", "", Unexpected),
+            (405, "no error code", "", Unexpected),
+            (407, "no error code", "", Unexpected),
+            (302, "no error code", "", Unexpected),
+            (400, "RequestTimeout", "", Ambiguous),
+            (400, "AccessDeniedException", "", Denied),
+            (403, "AccessDenied", "", Denied),
+            (403, "SignatureDoesNotMatch", "", Denied),
+            (400, "ExpiredToken", "", Denied),
+            (500, "InternalError", "", Ambiguous),
+            (502, "no error code", "", Ambiguous),
+            (503, "ServiceUnavailable", "", Ambiguous),
+        ] {
+            assert_eq!(class(status, code, text), expected, "{status} {code} {text}");
+        }
+    }
 
     #[test]
     fn an_explanation_that_echoes_the_request_is_withheld() {

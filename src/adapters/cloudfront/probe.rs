@@ -8,9 +8,7 @@
 //!
 //! Not for what follows from it.
 
-use aws_sdk_cloudfront::types::{InvalidationBatch, Paths};
-
-use super::{CloudFront, failure, unusable};
+use super::{CloudFront, batch, failure, unusable};
 use kernel::names::distribution::DistributionId;
 use purge::ports::{CdnError, CdnErrorClass};
 
@@ -52,13 +50,9 @@ impl CloudFront {
     /// # Errors
     /// When it is, or when nothing came of it.
     pub async fn try_create(&self, distribution: &DistributionId) -> Result<(), CdnError> {
-        let attempted = || format!("failed to create an invalidation on {distribution}");
-        let paths = Paths::builder().quantity(0).set_items(Some(Vec::new())).build();
-        let batch =
-            paths.and_then(|paths| InvalidationBatch::builder().paths(paths).caller_reference(REFERENCE).build());
-        let batch = batch.map_err(|error| unusable(attempted(), &error.to_string()))?;
-        let call = self.client.create_invalidation().distribution_id(distribution.as_str()).invalidation_batch(batch);
-        judged(call.send().await.map(drop).map_err(|error| failure(attempted(), &error)))
+        let attempted = || format!("failed to create an invalidation on {}", distribution.words());
+        let nothing = batch(REFERENCE, Vec::new(), attempted)?;
+        judged(self.invalidate(distribution, nothing, attempted).await.map(drop))
     }
 
     /// Whether GetInvalidation is refused to us, by an id that nothing has.
@@ -66,9 +60,7 @@ impl CloudFront {
     /// # Errors
     /// As [`Self::try_create`].
     pub async fn try_get(&self, distribution: &DistributionId) -> Result<(), CdnError> {
-        let attempted = || format!("failed to get an invalidation of {distribution}");
-        let call = self.client.get_invalidation().distribution_id(distribution.as_str()).id(NO_INVALIDATION);
-        judged(call.send().await.map(drop).map_err(|error| failure(attempted(), &error)))
+        judged(self.get_whole(distribution, &NO_INVALIDATION.into()).await.map(drop))
     }
 
     /// Whether ListInvalidations is refused to us.

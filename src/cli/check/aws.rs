@@ -6,7 +6,9 @@ use super::catalog::{
     AWS_CREATE_INVALIDATION, AWS_CREDENTIALS, AWS_GET_DISTRIBUTION_CONFIG, AWS_GET_INVALIDATION, AWS_IDENTITY,
     AWS_LIST_DISTRIBUTIONS, AWS_LIST_INVALIDATIONS, AWS_REGION, Check,
 };
+use super::distribution_tenants::{self, distribution_tenants};
 use super::report::Finding;
+use super::tried::judged;
 use crate::adapters::cloudfront::CloudFront;
 use crate::looking::page::count;
 use kernel::names::distribution::{Distribution, DistributionId};
@@ -30,7 +32,7 @@ const WITHOUT_CLOUDFRONT: [&str; 3] = ["us-gov-", "us-iso", "eu-isoe-"];
 
 /// What is known of the account.
 pub struct Account {
-    /// All its distributions, if they can be listed.
+    /// All its distributions, if they can be listed, and its distribution tenants, if those can be.
     pub distributions: Option<Vec<Distribution>>,
     /// Its number, in words.
     pub name: String,
@@ -49,6 +51,7 @@ pub async fn account(cdn: &CloudFront) -> Account {
         findings.push(AWS_CREDENTIALS.failed(error).hint(Cause::Credentials.remedy()));
         findings.push(AWS_IDENTITY.after(AWS_CREDENTIALS));
         findings.push(AWS_LIST_DISTRIBUTIONS.after(AWS_CREDENTIALS));
+        findings.extend(distribution_tenants::after(AWS_CREDENTIALS));
         findings.extend(ACTIONS.map(|(check, _)| check.after(AWS_CREDENTIALS)));
         return Account { distributions: None, name, findings };
     }
@@ -59,9 +62,12 @@ pub async fn account(cdn: &CloudFront) -> Account {
         }
     });
     match listed {
-        Ok(distributions) => {
+        Ok(mut distributions) => {
             findings.push(AWS_CREDENTIALS.good("CloudFront takes them"));
             findings.push(AWS_LIST_DISTRIBUTIONS.good(count(distributions.len(), "distribution", "distributions")));
+            let (listed, found) = distribution_tenants(cdn, &distributions).await;
+            distributions.extend(listed);
+            findings.extend(found);
             Account { distributions: Some(distributions), name, findings }
         }
         Err(error) => {
@@ -72,6 +78,7 @@ pub async fn account(cdn: &CloudFront) -> Account {
             let hint =
                 if refusal == Some(Some(Cause::ListDistributions)) { Cause::ListDistributions.remedy() } else { "" };
             findings.push(AWS_LIST_DISTRIBUTIONS.failed(error).hint(hint));
+            findings.extend(distribution_tenants::after(AWS_LIST_DISTRIBUTIONS));
             findings.extend(ACTIONS.map(|(check, _)| check.after(AWS_LIST_DISTRIBUTIONS)));
             Account { distributions: None, name, findings }
         }
@@ -95,40 +102,44 @@ pub async fn actions(cdn: &CloudFront, distributions: &[DistributionId], after: 
     }
     let mut findings = Vec::new();
     for (check, cause) in ACTIONS {
+        // The rights of distribution tenants are others.
+        let tenants = distributions.iter().filter(|id| id.is_of_distribution_tenant()).take(TRIED_MAX);
+        let tenants = tenants.filter(|_| cause != Cause::ReadTags);
+        let tried = distributions.iter().filter(|id| !id.is_of_distribution_tenant()).take(TRIED_MAX).chain(tenants);
+        let tried: Vec<&DistributionId> = tried.collect();
         let mut refused = None;
-        let tried = distributions.iter().take(TRIED_MAX);
-        for distribution in tried.clone() {
-            let answer = match cause {
-                Cause::ReadTags => cdn.cache_tag_header(distribution).await.map(drop),
-                Cause::ListInvalidations => cdn.try_list(distribution).await,
-                Cause::GetInvalidation => cdn.try_get(distribution).await,
-                Cause::CreateInvalidation => cdn.try_create(distribution).await,
-                Cause::OpenLedger
-                | Cause::ReadLedger
-                | Cause::WriteLedger
-                | Cause::FullLedger
-                | Cause::PublishEvents
-                | Cause::Credentials
-                | Cause::ListDistributions => Ok(()),
-            };
-            refused = refused.or(answer.err());
+        for distribution in &tried {
+            if let Err(error) = attempt(cdn, cause, distribution).await {
+                refused = refused.or(Some((cause.on(distribution), error)));
+            }
         }
-        let tried: Vec<&str> = tried.map(DistributionId::as_str).collect();
-        findings.push(judged(check, cause, refused, &tried.join(", ")));
+        let names: Vec<String> = tried.into_iter().map(DistributionId::words).collect();
+        findings.push(match refused {
+            None if names.is_empty() => check.good("not needed: distribution tenants are purged by paths"),
+            None => judged(check, cause, None, &names.join(", ")),
+            Some((cause, error)) => judged(check, cause, Some(error), &names.join(", ")),
+        });
     }
     findings
 }
 
-fn judged(check: Check, cause: Cause, refused: Option<CdnError>, tried: &str) -> Finding {
-    match refused {
-        Some(error) if error.class.cause(cause, &error.message).is_some() => {
-            check.failed(error).hint(format!("{}: {}", cause.remedy(), cause.cost()))
-        }
-        Some(error) => check.warning(error).hint("not a refusal: try again"),
-        None if cause == Cause::CreateInvalidation => check.good(format!(
-            "not refused on {tried}, by a request that names no path and so purges nothing; AWS does not say that it looks at rights \
-             before anything else, so only the first purge proves it"
-        )),
-        None => check.good(format!("allowed on {tried}")),
+async fn attempt(cdn: &CloudFront, cause: Cause, distribution: &DistributionId) -> Result<(), CdnError> {
+    match cause {
+        Cause::ReadTags => cdn.cache_tag_header(distribution).await.map(drop),
+        Cause::ListInvalidations => cdn.try_list(distribution).await,
+        Cause::GetInvalidation => cdn.try_get(distribution).await,
+        Cause::CreateInvalidation => cdn.try_create(distribution).await,
+        Cause::OpenLedger
+        | Cause::ReadLedger
+        | Cause::WriteLedger
+        | Cause::FullLedger
+        | Cause::PublishEvents
+        | Cause::Credentials
+        | Cause::ListDistributions
+        | Cause::ListDistributionTenants
+        | Cause::FindDistributionTenant
+        | Cause::CreateForDistributionTenant
+        | Cause::GetForDistributionTenant
+        | Cause::ListForDistributionTenant => Ok(()),
     }
 }

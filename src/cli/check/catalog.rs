@@ -128,6 +128,8 @@ checks! {
     AWS_CREDENTIALS: Aws = "aws-credentials";
     AWS_IDENTITY: Aws = "aws-identity";
     AWS_LIST_DISTRIBUTIONS: Aws = "aws-list-distributions";
+    AWS_LIST_DISTRIBUTION_TENANTS: Aws = "aws-list-distribution-tenants";
+    AWS_GET_DISTRIBUTION_TENANT: Aws = "aws-get-distribution-tenant";
     AWS_GET_DISTRIBUTION_CONFIG: Aws = "aws-get-distribution-config";
     AWS_LIST_INVALIDATIONS: Aws = "aws-list-invalidations";
     AWS_GET_INVALIDATION: Aws = "aws-get-invalidation";

@@ -74,7 +74,8 @@ pub async fn sites(
         sites.findings.extend(said);
         return sites;
     };
-    let in_account = distributions.len();
+    let tenants = distributions.iter().filter(|one| one.id.is_of_distribution_tenant()).count();
+    let in_account = (distributions.len() - tenants, tenants);
     let index = Index::new(distributions);
     let mut found = Found { troubles: listed.troubles.clone(), ..Found::default() };
     let judged = policy.tenants.default == Tenancy::Own;
@@ -143,15 +144,19 @@ impl Found {
     }
 }
 
-fn served(found: &Found, in_account: usize, account: &str) -> Vec<Finding> {
+fn served(found: &Found, in_account: (usize, usize), account: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         found.troubles.iter().map(|trouble| HOST_SERVED.warning(format!("not all was looked at: {trouble}"))).collect();
     // A host that could not be read may be one that is served.
     if found.hosts > 0 && found.matched.is_empty() && found.skipped.is_empty() && found.blind == 0 {
+        let or_tenants = match in_account.1 {
+            0 => String::new(),
+            tenants => format!(", nor by {}", count(tenants, "distribution tenant", "distribution tenants")),
+        };
         let far = if found.troubles.is_empty() { "" } else { ", as far as could be read" };
         let reason = format!(
-            "none of {} hosts is served by one of the {in_account} distributions of {account}: nothing would be purged{far}",
-            found.hosts
+            "none of {} hosts is served by one of the {} distributions of {account}{or_tenants}: nothing would be purged{far}",
+            found.hosts, in_account.0
         );
         let hint = "see whether these are the credentials of the account that the distributions are in (aws-identity)";
         findings.push(HOST_SERVED.failed(reason).hint(hint));
@@ -227,10 +232,18 @@ fn usable(found: &Found) -> Vec<Finding> {
 /// Whether tags that are asked for can be purged.
 async fn tags(found: &Found, cdn: &CloudFront) -> Finding {
     let mut without = Vec::new();
-    for (id, workload) in found.tagged.iter().take(NAMED_MAX) {
+    let (tenants, distributions): (Vec<_>, Vec<_>) =
+        found.tagged.iter().partition(|(id, _)| id.is_of_distribution_tenant());
+    for (id, workload) in distributions.into_iter().take(NAMED_MAX) {
         if let Ok(None) = cdn.cache_tag_header(id).await {
             without.push(format!("{id} (for {workload})"));
         }
+    }
+    if let Some((id, workload)) = tenants.first().filter(|_| without.is_empty()) {
+        let more = tenants.len() - 1;
+        let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+        let reason = format!("asked for, and {} (for {workload}) is purged by paths{more}", id.words());
+        return CACHE_TAGS.warning(reason).hint("purge distribution tenants by paths: allclear.dev/paths");
     }
     if without.is_empty() {
         return CACHE_TAGS.good(match found.tagged.len() {

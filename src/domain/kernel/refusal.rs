@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::machine::Timestamp;
+use crate::names::distribution::DistributionId;
 
 /// How often it is said again.
 pub const SAID_AGAIN_AFTER: Duration = Duration::from_secs(24 * 3_600);
@@ -88,6 +89,16 @@ pub enum Cause {
     ListInvalidations,
     /// It cannot be read whether a distribution has cache tags.
     ReadTags,
+    /// The distribution tenants cannot be listed.
+    ListDistributionTenants,
+    /// A distribution tenant cannot be looked for by its domain.
+    FindDistributionTenant,
+    /// No distribution tenant can be purged.
+    CreateForDistributionTenant,
+    /// It cannot be seen how far the purge of a distribution tenant is.
+    GetForDistributionTenant,
+    /// Earlier purges of a distribution tenant cannot be looked for.
+    ListForDistributionTenant,
 }
 
 /// Whether a refusal is said now.
@@ -123,7 +134,7 @@ pub struct Refusals {
 }
 
 impl Cause {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 16] = [
         Self::OpenLedger,
         Self::ReadLedger,
         Self::WriteLedger,
@@ -135,7 +146,23 @@ impl Cause {
         Self::GetInvalidation,
         Self::ListInvalidations,
         Self::ReadTags,
+        Self::ListDistributionTenants,
+        Self::FindDistributionTenant,
+        Self::CreateForDistributionTenant,
+        Self::GetForDistributionTenant,
+        Self::ListForDistributionTenant,
     ];
+
+    /// The same action, as it is called where this is purged: distribution tenants have operations of their own, and a right for each.
+    #[must_use]
+    pub fn on(self, purged: &DistributionId) -> Self {
+        match self {
+            Self::CreateInvalidation if purged.is_of_distribution_tenant() => Self::CreateForDistributionTenant,
+            Self::GetInvalidation if purged.is_of_distribution_tenant() => Self::GetForDistributionTenant,
+            Self::ListInvalidations if purged.is_of_distribution_tenant() => Self::ListForDistributionTenant,
+            other => other,
+        }
+    }
 
     /// The name in logs.
     pub const fn name(self) -> &'static str {
@@ -151,6 +178,11 @@ impl Cause {
             Self::GetInvalidation => "get_invalidation",
             Self::ListInvalidations => "list_invalidations",
             Self::ReadTags => "get_distribution_config",
+            Self::ListDistributionTenants => "list_distribution_tenants",
+            Self::FindDistributionTenant => "get_distribution_tenant_by_domain",
+            Self::CreateForDistributionTenant => "create_invalidation_for_distribution_tenant",
+            Self::GetForDistributionTenant => "get_invalidation_for_distribution_tenant",
+            Self::ListForDistributionTenant => "list_invalidations_for_distribution_tenant",
         }
     }
 
@@ -173,6 +205,11 @@ impl Cause {
             Self::GetInvalidation => "invalidations cannot be read",
             Self::ListInvalidations => "invalidations cannot be listed",
             Self::ReadTags => "it cannot be read which distributions have cache tags",
+            Self::ListDistributionTenants => "distribution tenants cannot be listed",
+            Self::FindDistributionTenant => "distribution tenants cannot be looked for by domain",
+            Self::CreateForDistributionTenant => "invalidations for distribution tenants cannot be created",
+            Self::GetForDistributionTenant => "invalidations for distribution tenants cannot be read",
+            Self::ListForDistributionTenant => "invalidations for distribution tenants cannot be listed",
         }
     }
 
@@ -206,6 +243,20 @@ impl Cause {
                 "allow cloudfront:ListInvalidations and cloudfront:GetInvalidation as deploy/iam-policy.json does"
             }
             Self::ReadTags => "allow cloudfront:GetDistributionConfig as deploy/iam-policy.json does",
+            Self::ListDistributionTenants => "allow cloudfront:ListDistributionTenants as deploy/iam-policy.json does",
+            Self::FindDistributionTenant => {
+                "allow cloudfront:GetDistributionTenantByDomain as deploy/iam-policy.json does"
+            }
+            Self::CreateForDistributionTenant => {
+                "allow cloudfront:CreateInvalidationForDistributionTenant as deploy/iam-policy.json does"
+            }
+            Self::GetForDistributionTenant => {
+                "allow cloudfront:GetInvalidationForDistributionTenant as deploy/iam-policy.json does"
+            }
+            Self::ListForDistributionTenant => {
+                "allow cloudfront:ListInvalidationsForDistributionTenant and cloudfront:GetInvalidationForDistributionTenant as \
+                 deploy/iam-policy.json does"
+            }
         }
     }
 
@@ -222,6 +273,15 @@ impl Cause {
             Self::GetInvalidation => "purges are made, and never seen to be complete",
             Self::ListInvalidations => "a purge whose answer was lost is not found again",
             Self::ReadTags => "cache tags count as switched off: paths are purged instead",
+            Self::ListDistributionTenants => {
+                "distribution tenants are not found by host, or are those of the last listing"
+            }
+            Self::FindDistributionTenant => "a distribution tenant that the listing lacks is not found",
+            Self::CreateForDistributionTenant => "no distribution tenant is purged",
+            Self::GetForDistributionTenant => "purges of distribution tenants are made, and never seen to be complete",
+            Self::ListForDistributionTenant => {
+                "a purge of a distribution tenant whose answer was lost is not found again"
+            }
         }
     }
 }
@@ -384,6 +444,18 @@ mod tests {
             refused(&mut refusals, 1, CAUSE, &place.to_string());
         }
         assert_eq!(refusals.lasting[&CAUSE].places.len(), PLACES_MAX);
+    }
+
+    #[test]
+    fn a_distribution_tenant_has_rights_of_its_own_for_what_is_done_to_it() {
+        let [distribution, tenant] = ["E1", "dt_a"].map(|id| DistributionId::parse(id).unwrap());
+        let purges = [Cause::CreateInvalidation, Cause::GetInvalidation, Cause::ListInvalidations];
+        for cause in Cause::ALL {
+            assert_eq!(cause.on(&distribution), cause);
+            assert_eq!(cause.on(&tenant) != cause, purges.contains(&cause), "{}", cause.name());
+            let right = cause.on(&tenant).remedy();
+            assert!(!purges.contains(&cause) || right.contains("ForDistributionTenant"), "{right}");
+        }
     }
 
     #[test]

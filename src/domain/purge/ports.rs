@@ -19,6 +19,7 @@ use kernel::floor::Floor;
 use kernel::id::{self, InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 use kernel::names::selector::Labels;
 use kernel::remark::{Remark, Remarked};
@@ -337,6 +338,11 @@ pub use crate::purges::purge::{CdnErrorClass, Found};
 pub trait Cdn: Send + Sync {
     /// All distributions, all pages.
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError>;
+    /// The distribution tenants of these distributions, all pages. Not called where no distribution is for distribution tenants only, so
+    /// that an account without any needs no right to it.
+    async fn distribution_tenants(&self, of: &BTreeSet<DistributionId>) -> Result<Vec<Distribution>, CdnError>;
+    /// The distribution tenant that has this domain, if there is one.
+    async fn distribution_tenant(&self, domain: &Host) -> Result<Option<Distribution>, CdnError>;
     /// The header in which answers of a distribution carry their cache tags; `None` where tags are switched off. The listing does not tell.
     async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError>;
     /// Creates an invalidation. The same reference with the same paths returns the earlier one.

@@ -54,6 +54,8 @@ mod tests {
             shown.contains("href=\"/workloads/shop/statefulset/web\"") && shown.contains(">statefulset/shop/<"),
             "{shown}"
         );
+        let tenant = invalidation("dt_2wjDZi3hD1ivOXf6rpZJOSNE1AB", Some("I1")).into_string();
+        assert!(!tenant.contains("href"), "where the console has distribution tenants is not documented: {tenant}");
         for hostile in ["../x", "web?y", "<b>", "javascript:alert(1)", ""] {
             assert!(!workload(&WorkloadId::deployment("shop", hostile)).into_string().contains("href"), "{hostile}");
             assert!(!invalidation(hostile, Some("I1")).into_string().contains("href"), "{hostile}");

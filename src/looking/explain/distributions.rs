@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::looking::Section;
+use crate::looking::account::Listing;
 use crate::looking::explain::model::{DistributionSeen, DistributionsSeen};
 use kernel::names::distribution::{Distribution, DistributionId, Index, Reason};
 use kernel::names::host::Host;
 use purge::bounds::tenants::{Limits, Reached, Tenants, beyond};
-use purge::ports::CdnError;
 use purge::site::Site;
 use purge::workloads::workload::Workload;
 
@@ -15,13 +15,13 @@ use purge::workloads::workload::Workload;
 pub(crate) fn distributions(
     workload: &Workload,
     site: &Section<Site>,
-    listing: &Result<Vec<Distribution>, CdnError>,
+    listing: &Listing,
     tenants: &Tenants,
 ) -> Section<DistributionsSeen> {
-    let index = listing.as_ref().map(|listing| Index::new(listing.clone()));
+    let index = listing.all.as_ref().map(|all| Index::new(all.clone()));
     if let Some(named) = workload.tuning.distributions.as_ref().filter(|_| tenants.allows_named(workload)) {
         let limits = tenants.limits(&workload.id.namespace);
-        return Section::Known(named_by_owner(named, index.ok().as_ref(), limits));
+        return Section::Known(named_by_owner(named, (index.ok().as_ref(), listing.lacks.is_some()), limits));
     }
     let index = match index {
         Ok(index) => index,
@@ -50,6 +50,7 @@ pub(crate) fn distributions(
         unmatched: hosts.chain(matches.unmatched_origins.iter().cloned()).collect(),
         listed: Some(index.iter().len()),
         in_part: false,
+        lacks: listing.lacks.clone(),
     })
 }
 
@@ -62,16 +63,23 @@ pub(super) fn in_part(section: Section<DistributionsSeen>, is_so: bool) -> Secti
 }
 
 fn seen(index: &Index, id: &DistributionId, why: Vec<String>) -> DistributionSeen {
-    let domain = index.get(id).map(|distribution| distribution.domain_name.clone());
-    DistributionSeen { id: id.to_string(), domain, why }
+    DistributionSeen { id: id.to_string(), domain: index.get(id).and_then(own_name), why }
+}
+
+/// Its own domain name; a distribution tenant has none.
+fn own_name(distribution: &Distribution) -> Option<String> {
+    Some(distribution.domain_name.clone()).filter(|name| !name.is_empty())
 }
 
 /// The distributions that serve one host, whoever is behind it.
-pub(crate) fn serving(host: &Host, listing: Vec<Distribution>) -> DistributionsSeen {
-    let index = Index::new(listing);
+pub(crate) fn serving(host: &Host, listing: &Listing) -> Section<DistributionsSeen> {
+    let index = match &listing.all {
+        Ok(all) => Index::new(all.clone()),
+        Err(error) => return Section::missing(error),
+    };
     let matches = index.matches([host], [""; 0]);
     let words = |reasons: &Vec<Reason>| reasons.iter().map(ToString::to_string).collect();
-    DistributionsSeen {
+    Section::Known(DistributionsSeen {
         named: false,
         matched: matches.by_distribution.iter().map(|(id, why)| seen(&index, id, words(why))).collect(),
         beyond: Vec::new(),
@@ -79,17 +87,24 @@ pub(crate) fn serving(host: &Host, listing: Vec<Distribution>) -> DistributionsS
         unmatched: matches.unmatched.iter().map(ToString::to_string).collect(),
         listed: Some(index.iter().len()),
         in_part: false,
-    }
+        lacks: listing.lacks.clone(),
+    })
 }
 
-fn named_by_owner(named: &BTreeSet<DistributionId>, index: Option<&Index>, limits: Limits) -> DistributionsSeen {
+/// `lacks`: not all that could be named is listed.
+fn named_by_owner(
+    named: &BTreeSet<DistributionId>,
+    (index, lacks): (Option<&Index>, bool),
+    limits: Limits,
+) -> DistributionsSeen {
     let seen = |id: &DistributionId| {
         let known = index.map(|index| index.get(id));
         let why = match known {
+            Some(None) if id.is_of_distribution_tenant() && lacks => "annotation distribution-ids",
             Some(None) => "annotation distribution-ids; this account has no such distribution",
             Some(Some(_)) | None => "annotation distribution-ids",
         };
-        let domain = known.flatten().map(|distribution| distribution.domain_name.clone());
+        let domain = known.flatten().and_then(own_name);
         DistributionSeen { id: id.to_string(), domain, why: vec![why.to_owned()] }
     };
     let by_name = Reached { otherwise: true, ..Reached::default() };
@@ -103,6 +118,7 @@ fn named_by_owner(named: &BTreeSet<DistributionId>, index: Option<&Index>, limit
         unmatched: Vec::new(),
         listed: index.map(|index| index.iter().len()),
         in_part: false,
+        lacks: None,
     }
 }
 
@@ -117,7 +133,8 @@ mod tests {
     #[test]
     fn none_is_said_of_the_hosts_that_could_be_read() {
         let site = Section::Known(find_site(&web(), &Gathered::default()));
-        let none = distributions(&web(), &site, &Ok(Vec::new()), &Tenants::default());
+        let listing = Listing { all: Ok(Vec::new()), lacks: None };
+        let none = distributions(&web(), &site, &listing, &Tenants::default());
         for (is_so, words) in [(false, "none"), (true, "none serves the hosts that could be read")] {
             let seen = in_part(none.clone(), is_so);
             assert_eq!(seen.known().map(distribution_lines), Some(vec![words.to_owned()]));

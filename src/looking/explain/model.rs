@@ -139,7 +139,7 @@ pub struct DistributionsSeen {
     /// Those beyond a bound that all workloads have, and which.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beyond: Vec<DistributionSeen>,
-    /// Those that would match if they were not disabled, staging or for tenants only.
+    /// Those that would match if they were not disabled, staging or for distribution tenants only.
     pub skipped: Vec<DistributionSeen>,
     /// Hosts and load balancers no distribution serves.
     pub unmatched: Vec<String>,
@@ -148,6 +148,9 @@ pub struct DistributionsSeen {
     /// Not all that may name its hosts could be read, so there may be more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_part: bool,
+    /// Why the distribution tenants are not known, so that there may be more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -11,6 +11,7 @@ use crate::looking::explain::model::{
 use crate::looking::layout::Tone;
 use crate::looking::page::Page;
 use crate::looking::{Section, group_lines};
+use kernel::names::distribution::DistributionId;
 use kernel::text;
 
 impl fmt::Display for Explanation {
@@ -161,14 +162,14 @@ fn host_lines(site: &SiteSeen) -> Vec<String> {
 }
 
 pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<String> {
-    let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed, in_part } = distributions;
+    let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed, in_part, lacks } = distributions;
     let line = |seen: &DistributionSeen| {
         let domain = seen.domain.as_ref().map_or(String::new(), |domain| format!(" ({domain})"));
-        format!("{}{domain}: {}", seen.id, seen.why.join("; "))
+        format!("{}{domain}: {}", named(&seen.id), seen.why.join("; "))
     };
     let mut lines: Vec<String> = matched.iter().map(line).collect();
-    let mut bounds: BTreeMap<&[String], Vec<&str>> = BTreeMap::new();
-    beyond.iter().for_each(|seen| bounds.entry(&seen.why).or_default().push(&seen.id));
+    let mut bounds: BTreeMap<&[String], Vec<String>> = BTreeMap::new();
+    beyond.iter().for_each(|seen| bounds.entry(&seen.why).or_default().push(named(&seen.id)));
     lines.extend(bounds.iter().map(|(why, ids)| format!("not {}: {}", ids.join(", "), why.join("; "))));
     lines.extend(skipped.iter().map(|seen| format!("not {}", line(seen))));
     let of = listed.map_or(String::new(), |listed| format!(" ({listed} looked at)"));
@@ -176,7 +177,13 @@ pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<Strin
     if lines.is_empty() {
         lines.push(if *in_part { "none serves the hosts that could be read" } else { "none" }.to_owned());
     }
+    lines.extend(lacks.iter().map(|why| format!("missing: {why}")));
     lines
+}
+
+/// The id of a distribution tenant with these words before it.
+pub(crate) fn named(id: &str) -> String {
+    DistributionId::parse(id).map_or_else(|_| id.to_owned(), |id| id.words())
 }
 
 fn proof_lines(proof: &ProofSeen) -> Vec<String> {

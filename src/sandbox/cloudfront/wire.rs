@@ -4,7 +4,7 @@ use super::batch::Flaw;
 use super::{API_VERSION, Distribution, Invalidation, PAGE_ITEMS_MAX, Status, xml};
 use crate::http::{Reply, Request};
 
-const CONTENT_TYPE: &str = "text/xml";
+pub(super) const CONTENT_TYPE: &str = "text/xml";
 
 /// The service sends a different one each time; nothing here uses it.
 const REQUEST_ID: &str = "00000000-0000-0000-0000-000000000000";
@@ -33,8 +33,8 @@ pub(super) fn caller_identity() -> Reply {
 /// The answer to CreateInvalidation, also when the invalidation is an earlier one.
 pub(super) fn created(shown: &Invalidation, create_time: &str) -> Reply {
     let Invalidation { distribution, id, .. } = shown;
-    let location =
-        format!("https://cloudfront.amazonaws.com/{API_VERSION}/distribution/{distribution}/invalidation/{id}");
+    let kind = if distribution.starts_with("dt_") { "distribution-tenant" } else { "distribution" };
+    let location = format!("https://cloudfront.amazonaws.com/{API_VERSION}/{kind}/{distribution}/invalidation/{id}");
     invalidation(201, shown, create_time).header("location", location)
 }
 
@@ -149,6 +149,11 @@ pub(super) fn throttled() -> Reply {
 
 pub(super) fn no_such_distribution() -> Reply {
     error(404, "NoSuchDistribution", "The specified distribution does not exist.")
+}
+
+/// What the operations of distribution tenants say for all that is not there.
+pub(super) fn no_such_entity() -> Reply {
+    error(404, "EntityNotFound", "The specified entity does not exist.")
 }
 
 pub(super) fn batch_flaw(flaw: Flaw) -> Reply {

@@ -1,5 +1,6 @@
 //! An account in which one thing is not allowed.
 
+use sandbox::cloudfront::DistributionTenant;
 use sandbox::http::{Action, Fault, Request, When};
 
 use super::*;
@@ -51,6 +52,71 @@ async fn each_action_that_is_refused_is_named_with_what_follows() {
         let world = World::start().await;
         world.refuses("AccessDenied", matches);
         world.fails(check, words).await;
+        assert!(world.cloudfront.invalidations().is_empty());
+    }
+}
+
+/// The host of shop/web is one of a distribution tenant.
+async fn served_by_a_distribution_tenant() -> World {
+    let world = World::start().await;
+    world.cloudfront.add_distribution(Distribution { tenant_only: true, ..Distribution::new("EWEB") });
+    world.cloudfront.add_distribution_tenant(DistributionTenant::new("dt_web", "EWEB").domain("shop.example.com"));
+    world
+}
+
+#[tokio::test]
+async fn the_rights_of_distribution_tenants_are_asked_for_where_there_are_some() {
+    let report = World::start().await.report().await;
+    for check in ["aws-list-distribution-tenants", "aws-get-distribution-tenant"] {
+        said(&report, check, "not needed: no distribution is for distribution tenants only");
+    }
+    let world = served_by_a_distribution_tenant().await;
+    let report = world.report().await;
+    said(&report, "aws-list-distributions", "1 distribution");
+    said(&report, "aws-list-distribution-tenants", "1 distribution tenant");
+    said(&report, "aws-get-distribution-tenant", "allowed on shop.example.com");
+    said(&report, "aws-get-distribution-config", "not needed: distribution tenants are purged by paths");
+    said(&report, "aws-list-invalidations", "allowed on distribution tenant dt_web");
+    said(&report, "aws-create-invalidation", "not refused on distribution tenant dt_web");
+    assert!(world.cloudfront.invalidations().is_empty());
+}
+
+#[tokio::test]
+async fn each_action_on_a_distribution_tenant_that_is_refused_is_named() {
+    fn of_one(request: &Request) -> bool {
+        request.path.contains("/distribution-tenant/")
+    }
+    for (check, matches, words) in [
+        (
+            "aws-list-distribution-tenants",
+            (|request| request.path.ends_with("/distribution-tenants")) as fn(&Request) -> bool,
+            "cloudfront:ListDistributionTenants",
+        ),
+        (
+            "aws-get-distribution-tenant",
+            |request| request.path.ends_with("/distribution-tenant"),
+            "cloudfront:GetDistributionTenantByDomain",
+        ),
+        (
+            "aws-list-invalidations",
+            |request| of_one(request) && request.method == "GET" && request.path.ends_with("/invalidation"),
+            "cloudfront:ListInvalidationsForDistributionTenant",
+        ),
+        (
+            "aws-get-invalidation",
+            |request| of_one(request) && request.path.contains("/invalidation/"),
+            "cloudfront:GetInvalidationForDistributionTenant",
+        ),
+        (
+            "aws-create-invalidation",
+            |request| of_one(request) && request.method == "POST",
+            "no distribution tenant is purged",
+        ),
+    ] {
+        let world = served_by_a_distribution_tenant().await;
+        world.refuses("AccessDenied", matches);
+        let report = world.report().await;
+        said(&report, check, words);
         assert!(world.cloudfront.invalidations().is_empty());
     }
 }

@@ -9,6 +9,7 @@ use kernel::floor::Floor;
 use kernel::id::{InvalidationId, Nonces, Reference, Subject, WorkloadId};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::{Distribution, DistributionId};
+use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 use kernel::remark::{Remark, Remarked};
 use kernel::watches::listed::Scope;
@@ -329,7 +330,23 @@ impl Ledger for World {
 impl Cdn for World {
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
         self.cdn("cdn.distributions", "").await?;
-        Ok(self.state().distributions.clone())
+        let state = self.state();
+        let distributions = state.distributions.iter().filter(|one| !one.id.is_of_distribution_tenant());
+        Ok(distributions.cloned().collect())
+    }
+
+    async fn distribution_tenants(&self, of: &BTreeSet<DistributionId>) -> Result<Vec<Distribution>, CdnError> {
+        let of: Vec<&str> = of.iter().map(DistributionId::as_str).collect();
+        self.cdn("cdn.distribution_tenants", &of.join(",")).await?;
+        let state = self.state();
+        let tenants = state.distributions.iter().filter(|one| one.id.is_of_distribution_tenant());
+        Ok(tenants.cloned().collect())
+    }
+
+    /// The listing has them all.
+    async fn distribution_tenant(&self, domain: &Host) -> Result<Option<Distribution>, CdnError> {
+        self.cdn("cdn.distribution_tenant", domain.as_str()).await?;
+        Ok(None)
     }
 
     async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError> {

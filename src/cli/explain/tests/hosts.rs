@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::looking::tests::{Labels, distribution, labels};
+use kernel::names::distribution::Distribution;
 use kernel::names::host::Host;
 use purge::site::{IngressFact, IngressRule, RouteClaim, ServiceFact};
 use purge::workloads::readiness::Pod;
@@ -51,6 +52,40 @@ async fn from_a_host_to_its_distributions_rules_and_workloads() {
           More          allclear explain shop/web
     "#]]
     .assert_eq(&about(World::new(rolling()), "www.example.com").await.1);
+}
+
+/// The account has a distribution for distribution tenants only, and these.
+fn shared(tenants: &[(&str, &str)]) -> World {
+    let mut world = World::new(rolling());
+    let tenant =
+        |(id, domain): &(&str, &str)| Distribution { domain_name: String::new(), ..distribution(id, domain, true) };
+    let shared = Distribution { tenant_only: true, aliases: Vec::new(), ..distribution("E9", "", true) };
+    world.account = Account(Ok(tenants.iter().map(tenant).chain([shared]).collect()));
+    world
+}
+
+#[tokio::test]
+async fn a_distribution_tenant_is_found_by_its_domain_and_said_to_be_one() {
+    let two = [("dt_a", "www.example.com"), ("dt_b", "other.example.com")];
+    let (code, said) = about(shared(&two), "www.example.com").await;
+    for words in [
+        "State         a rollout of shop/web purges distribution tenant dt_a\n",
+        "Distributions distribution tenant dt_a: alias www.example.com\n",
+        "its purges reach distribution tenant dt_a\n",
+    ] {
+        assert!(said.contains(words), "no {words} in {said}");
+    }
+    assert!(code == 0 && !said.contains("dt_b"), "{said}");
+    let text = shared(&two).text().await;
+    assert!(text.contains("Would purge   /* of distribution tenant dt_a\n"), "{text}");
+    assert!(text.contains("Distributions distribution tenant dt_a: alias www.example.com\n"), "{text}");
+}
+
+#[tokio::test]
+async fn where_distribution_tenants_may_not_be_listed_nobody_says_that_nothing_serves_a_host() {
+    let (_, said) = about(shared(&[]), "www.example.com").await;
+    assert!(said.contains("whether a distribution tenant serves it is not known"), "{said}");
+    assert!(said.contains("missing: AccessDenied for distribution tenants"), "{said}");
 }
 
 #[tokio::test]

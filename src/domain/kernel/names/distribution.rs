@@ -1,4 +1,8 @@
-//! Distributions: what CloudFront's listing tells of them, and why one serves a site.
+//! Distributions and distribution tenants: what CloudFront's listings tell of them, and why one serves a site.
+//!
+//! A distribution tenant is a domain's own part of a distribution that serves tenants only (CloudFront calls it *multi-tenant*). It is
+//! purged by itself, under an id of its own, so here it stands beside the distributions as one more of them, and its id says what it is.
+//! We always say *distribution tenant*: a tenant alone is whoever owns a namespace.
 //!
 //! Finding those that do is [`Index`]. Not for: purging them.
 
@@ -16,25 +20,32 @@ use crate::text;
 /// Longest distribution id in characters. They have 13 or 14 today; this only keeps nonsense out.
 const ID_CHARS_MAX: usize = 64;
 
-/// The id of a CloudFront distribution, such as `E2QWRUHAPOMQZL`. Ordered and serialised as its text.
+/// How the id of a distribution tenant begins. No id of a distribution does: those are letters and digits.
+const TENANT: &str = "dt_";
+
+/// The id of what one purge is made on: a distribution, such as `E2QWRUHAPOMQZL`, or a distribution tenant, such as
+/// `dt_2wjDZi3hD1ivOXf6rpZJOSNE1AB`. Ordered and serialised as its text, which says which it is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DistributionId(Box<str>);
 
-/// A text that cannot be the id of a distribution.
+/// A text that cannot be the id of a distribution, or of a distribution tenant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a distribution id: those are 1 to {ID_CHARS_MAX} letters and digits, such as E2QWRUHAPOMQZL")]
+#[error(
+    "{0:?} is not a distribution id: those are 1 to {ID_CHARS_MAX} letters and digits, such as E2QWRUHAPOMQZL; those of distribution \
+     tenants have {TENANT} before them"
+)]
 pub struct NotAnId(String);
 
-/// The relevant fields of a distribution, from CloudFront's listing. Names are kept as received; [`Index::new`] reads
-/// them, and one that cannot be read costs only itself.
+/// The relevant fields of a distribution or a distribution tenant, from CloudFront's listings. Names are kept as received;
+/// [`Index::new`] reads them, and one that cannot be read costs only itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Distribution {
     pub id: DistributionId,
-    /// Its own domain name, `d111111abcdef8.cloudfront.net`.
+    /// Its own domain name, `d111111abcdef8.cloudfront.net`; empty for a distribution tenant, which has none.
     pub domain_name: String,
-    /// Its alternate domain names.
+    /// Its alternate domain names; of a distribution tenant, its active domains.
     pub aliases: Vec<String>,
-    /// The domain names of its origins.
+    /// The domain names of its origins; none for a distribution tenant, which is found by its domains.
     pub origins: Vec<String>,
     /// Whether it is enabled.
     pub enabled: bool,
@@ -47,6 +58,12 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// Whether requests reach its distribution tenants through it. A disabled one serves none of them.
+    #[must_use]
+    pub const fn serves_distribution_tenants(&self) -> bool {
+        self.tenant_only && self.enabled
+    }
+
     /// Why hosts are not matched with it, if they are not.
     #[must_use]
     pub fn unmatchable(&self) -> Option<&'static str> {
@@ -55,7 +72,7 @@ impl Distribution {
         } else if !self.enabled {
             Some("disabled")
         } else if self.tenant_only {
-            Some("for tenants only")
+            Some("for distribution tenants only")
         } else {
             None
         }
@@ -135,10 +152,12 @@ impl DistributionId {
     /// Parses an id. Case matters and is kept.
     ///
     /// # Errors
-    /// A text that is empty, too long, or has anything but ASCII letters and digits in it.
+    /// A text that is empty, too long, or has anything but ASCII letters and digits in it, after the beginning that makes it the id of a
+    /// distribution tenant.
     pub fn parse(text: &str) -> Result<Self, NotAnId> {
         let text = text.trim();
-        if (1..=ID_CHARS_MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric()) {
+        let bare = text.strip_prefix(TENANT).unwrap_or(text);
+        if (1..=ID_CHARS_MAX).contains(&bare.len()) && bare.bytes().all(|b| b.is_ascii_alphanumeric()) {
             Ok(Self(text.into()))
         } else {
             Err(NotAnId(text::first(text, ID_CHARS_MAX).to_owned()))
@@ -148,6 +167,18 @@ impl DistributionId {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether it is that of a distribution tenant. CloudFront has operations of their own for those.
+    #[must_use]
+    pub fn is_of_distribution_tenant(&self) -> bool {
+        self.0.starts_with(TENANT)
+    }
+
+    /// The id, for people: that of a distribution tenant with these words before it.
+    #[must_use]
+    pub fn words(&self) -> String {
+        if self.is_of_distribution_tenant() { format!("distribution tenant {self}") } else { self.to_string() }
     }
 }
 
@@ -161,6 +192,18 @@ mod tests {
     fn an_id_has_letters_and_digits_only() {
         assert_eq!(DistributionId::parse(" E2QWRUHAPOMQZL ").unwrap().as_str(), "E2QWRUHAPOMQZL");
         for text in ["", "E1/invalidation", "E1,E2", &"E".repeat(65)] {
+            assert!(DistributionId::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_distribution_tenant_says_so() {
+        let [distribution, tenant] = ["E2QWRUHAPOMQZL", "dt_2wjDZi3hD1ivOXf6rpZJOSNE1AB"].map(|id| id.parse().unwrap());
+        let kinds = |id: &DistributionId| (id.is_of_distribution_tenant(), id.words());
+        assert_eq!(kinds(&distribution), (false, "E2QWRUHAPOMQZL".to_owned()));
+        assert_eq!(kinds(&tenant), (true, "distribution tenant dt_2wjDZi3hD1ivOXf6rpZJOSNE1AB".to_owned()));
+        assert!(!DistributionId::parse("dt2wj").unwrap().is_of_distribution_tenant(), "letters and digits alone");
+        for text in ["dt_", "dt_a_b", "dt_dt_a", "DT_a", "xt_a", "dt_a/b", &format!("dt_{}", "a".repeat(65))] {
             assert!(DistributionId::parse(text).is_err(), "{text}");
         }
     }

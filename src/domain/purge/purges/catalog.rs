@@ -13,17 +13,21 @@
 //! the vote is compared with one begun after it (decision 50).
 //!
 //! Of the distributions of a plan with cache tags it is also found out which can be purged by them, for the listing does not tell: see
-//! `tags`.
+//! `tags`. The distribution tenants of those that serve these only are listed by a second call: see
+//! `distribution_tenants`.
 //!
 //! A host that matches nothing is answered so only by a listing newer than the question, and all questions of one miss
 //! interval share that listing: no retry storm.
 //! Not for how hosts and aliases are compared; that is `distribution`.
 
+mod distribution_tenants;
 mod tags;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+pub use self::distribution_tenants::DOMAINS_ASKED_MAX;
+use self::distribution_tenants::DistributionTenants;
 pub use self::tags::TAGS_READ_MAX;
 use self::tags::{Read, Tags, few, page_of};
 use crate::bounds::plan::Plan;
@@ -32,6 +36,7 @@ use crate::purges::purge::CdnErrorClass;
 use kernel::call::Call;
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::distribution::{Distribution, DistributionId, Index};
+use kernel::names::host::Host;
 use kernel::retry;
 use proof::asked::{Answers, Question as EdgeQuestion};
 
@@ -134,6 +139,10 @@ pub enum Event {
     Listed(Vec<Distribution>),
     /// It could not be.
     ListFailed(String),
+    /// See [`Effect::ListDistributionTenants`].
+    DistributionTenantsListed(Result<Vec<Distribution>, (CdnErrorClass, String)>),
+    /// See [`Effect::FindDistributionTenant`].
+    DistributionTenantFound(Host, Result<Option<Distribution>, (CdnErrorClass, String)>),
     /// It was read in which header the answers of a distribution carry cache tags, if they are switched on; or why that could not be.
     TagsRead(DistributionId, Result<Option<String>, (CdnErrorClass, String)>),
     /// See [`Effect::Sample`].
@@ -145,6 +154,10 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
     List,
+    /// List the distribution tenants of these distributions, which serve no others.
+    ListDistributionTenants(BTreeSet<DistributionId>),
+    /// Ask which distribution tenant has this domain.
+    FindDistributionTenant(Host),
     /// Answer a question: the distributions, possibly none, or why they are not known.
     Answer(Token, Result<Found, NotFound>),
     /// Read whether a distribution has cache tags switched on.
@@ -157,6 +170,8 @@ impl Effect {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::List => "list_distributions",
+            Self::ListDistributionTenants(_) => "list_distribution_tenants",
+            Self::FindDistributionTenant(_) => "find_distribution_tenant",
             Self::Answer(..) => "answer",
             Self::ReadTags(_) => "read_tags",
             Self::Sample(..) => "sample",
@@ -178,6 +193,7 @@ pub struct Catalog {
     waiting: BTreeMap<Token, Question>,
     /// Distributions of the last listing that are gone since. One that replaces them may serve their hosts now.
     gone: BTreeSet<DistributionId>,
+    distribution_tenants: DistributionTenants,
     tags: Tags,
     /// Questions whose distributions are found, while it is found out whether those have tags.
     untagged: BTreeMap<Token, (Plan, Found)>,
@@ -195,6 +211,7 @@ impl Catalog {
             list: Call::default(),
             waiting: BTreeMap::new(),
             gone: BTreeSet::new(),
+            distribution_tenants: DistributionTenants::default(),
             tags: Tags::default(),
             untagged: BTreeMap::new(),
         }
@@ -209,7 +226,8 @@ impl Catalog {
 
     /// How many distributions are known, and for how long; `None` before the first listing.
     pub fn known(&self, now: Timestamp) -> Option<(usize, Duration)> {
-        self.listed_at.map(|at| (self.index.iter().len(), now.since(at)))
+        let count = || self.index.iter().filter(|one| !one.id.is_of_distribution_tenant()).count();
+        self.listed_at.map(|at| (count(), now.since(at)))
     }
 
     /// Why the last listing failed, if it did.
@@ -261,6 +279,12 @@ impl Catalog {
         self.answer_in_full(now, token, plan, Found { distributions, ..Found::default() })
     }
 
+    /// Answers what is known, whole or not.
+    fn answer_by_listing(&mut self, now: Timestamp, token: Token, question: &Question) -> Vec<Effect> {
+        let found = Ok(self.find(&question.plan).0);
+        self.answer(now, token, question, found)
+    }
+
     fn answer(
         &mut self,
         now: Timestamp,
@@ -270,7 +294,7 @@ impl Catalog {
     ) -> Vec<Effect> {
         let listing = match self.listed_at {
             None => Listing::Missing,
-            Some(_) if self.known_from >= question.asked => Listing::After,
+            Some(_) if self.known_from >= question.asked && self.distribution_tenants.are_listed() => Listing::After,
             Some(_) => Listing::Before(now.since(self.known_from)),
         };
         match found {
@@ -345,7 +369,7 @@ impl Catalog {
     /// otherwise; never while it is paused.
     fn due(&self) -> Timestamp {
         let asks = |compares: bool| self.waiting.values().any(|question| question.compares == compares);
-        let is_old = asks(false) || !self.gone.is_empty();
+        let is_old = asks(false) || !self.gone.is_empty() || !self.distribution_tenants.are_listed();
         let wait = if is_old { self.freshness.miss_refresh } else { self.freshness.refresh };
         let due = self.listed_at.map_or(Timestamp::default(), |at| at.after(wait));
         let due = if asks(true) { due.min(self.begun.after(self.freshness.compared_every())) } else { due };
@@ -360,17 +384,24 @@ impl Catalog {
         })
     }
 
-    fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
+    /// Believes a listing. Where only the distributions of it are new, a distribution tenant that was gone stays so.
+    fn take(&mut self, now: Timestamp, listing: Vec<Distribution>) {
         self.index = Index::new(listing);
-        self.gone.clear();
+        let whole = self.distribution_tenants.are_listed();
+        self.gone.retain(|id| !whole && id.is_of_distribution_tenant());
+        self.forget_domains();
         (self.listed_at, self.known_from) = (Some(now), self.begun);
+    }
+
+    fn listed(&mut self, now: Timestamp, listing: Vec<Distribution>) -> Vec<Effect> {
+        self.take(now, listing);
         self.list.answered();
         let from = self.known_from;
         let answered = self.waiting.extract_if(.., |_, question| !question.compares || question.asked <= from);
         let answered: Vec<(Token, Question)> = answered.collect();
-        let found = |(token, question): (Token, Question)| {
-            let found = Ok(self.find(&question.plan).0);
-            self.answer(now, token, &question, found)
+        let found = |(token, question): (Token, Question)| match self.ask_by_domain(token, &question) {
+            Some(effects) => effects,
+            None => self.answer_by_listing(now, token, &question),
         };
         let mut effects: Vec<Effect> = answered.into_iter().flat_map(found).collect();
         effects.extend(self.list_if_due(now));
@@ -382,11 +413,7 @@ impl Catalog {
         let patience = self.freshness.patience();
         let waited = |question: &Question| question.compares && question.asked.after(patience) <= now;
         let given_up: Vec<(Token, Question)> = self.waiting.extract_if(.., |_, question| waited(question)).collect();
-        let old = |(token, question): (Token, Question)| {
-            let found = Ok(self.find(&question.plan).0);
-            self.answer(now, token, &question, found)
-        };
-        given_up.into_iter().flat_map(old).collect()
+        given_up.into_iter().flat_map(|(token, question)| self.answer_by_listing(now, token, &question)).collect()
     }
 
     fn lose(&mut self, now: Timestamp, id: DistributionId) -> Vec<Effect> {
@@ -433,8 +460,10 @@ impl Machine for Catalog {
             Event::Begun => self.list_if_due(now).into_iter().collect(),
             Event::Asked(token, plan) => self.asked(now, token, plan),
             Event::Compared(token, plan) => self.compared(now, token, plan),
-            Event::Listed(listing) => self.listed(now, listing),
+            Event::Listed(listing) => self.distributions_listed(now, listing),
             Event::ListFailed(why) => self.list_failed(now, why),
+            Event::DistributionTenantsListed(answer) => self.distribution_tenants_listed(now, answer),
+            Event::DistributionTenantFound(host, answer) => self.distribution_tenant_found(now, host, answer),
             Event::TagsRead(id, read) => self.tags_read(now, id, read),
             Event::Sampled(id, question, answers) => {
                 self.tags.sampled(now, id, &question, &answers);

@@ -6,6 +6,7 @@
 
 mod brief;
 mod called;
+mod distribution_tenants;
 mod ending;
 mod last_site;
 mod leads;
@@ -50,7 +51,7 @@ pub use vote_purges::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_
 
 /// The newest form of a record this program writes. It reads this one and those before. A record is written in the oldest
 /// form that can say all of it; see `record_codec::form`.
-pub const SCHEMA: u32 = 5;
+pub const SCHEMA: u32 = 6;
 
 /// Closed rollouts kept for `explain` and the status page. Three at about 150 bytes keep 10,000 records of a busy cluster
 /// below 100 KB a shard; older ones are in the log.

@@ -30,12 +30,16 @@ const THIRD_SCHEMA: u32 = 3;
 /// The form of a version that is of more than its images.
 const FOURTH_SCHEMA: u32 = 4;
 
+/// The form of looks at the edge.
+const FIFTH_SCHEMA: u32 = 5;
+
 /// The oldest form that can say all that is in this record. The second and third are those of the rules of their numbers: a program that
 /// knows only older forms would pass over what is new in it, and drop it with its next write. So it must not read it (decision 41).
 #[must_use]
 pub fn form(record: &Record) -> u32 {
     match () {
-        () if is_fifth(record) => SCHEMA,
+        () if record.names_distribution_tenant() => SCHEMA,
+        () if is_fifth(record) => FIFTH_SCHEMA,
         () if is_fourth(record) => FOURTH_SCHEMA,
         () if is_third(record) => THIRD_SCHEMA,
         () if is_second(record) => SECOND_SCHEMA,

@@ -144,7 +144,7 @@ fn is_seen_stale(record: &Record) -> bool {
 /// The purges that are owed: `E1: AccessDenied`.
 fn owed(record: &Record) -> impl Iterator<Item = String> {
     let purges = record.votes.iter().chain(&record.owed).flat_map(|vote| &vote.purges.listed);
-    purges.filter_map(|(distribution, purge)| Some(format!("{distribution}: {}", purge.state.owed()?)))
+    purges.filter_map(|(distribution, purge)| Some(format!("{}: {}", distribution.words(), purge.state.owed()?)))
 }
 
 #[cfg(test)]

@@ -16,10 +16,11 @@
 //! it fetches from the load balancer what is not this site's.
 //!
 //! A disabled, staging or tenant-only distribution never matches and never hides another one; that it would have
-//! matched is reported.
+//! matched is reported. The distribution tenants of a tenant-only one match by rule 1, by their active domains, among which and the
+//! aliases of all others the more specific one counts. They have no name of their own, and which of them fetches from an origin nobody
+//! says. A disabled one never matches.
 //!
-//! Not for: asking CloudFront anything. Tenants of a tenant-only distribution are not in its listing, so their hosts match
-//! nothing.
+//! Not for: asking CloudFront anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -38,7 +39,7 @@ pub struct Matches {
     pub unmatched: Vec<Host>,
     /// Load balancers that are no distribution's origin, sorted.
     pub unmatched_origins: Vec<String>,
-    /// Distributions that would match if they were not disabled, staging or for tenants only, or if not all their aliases
+    /// Distributions that would match if they were not disabled, staging or for distribution tenants only, or if not all their aliases
     /// led elsewhere, and why; sorted.
     pub skipped: Vec<(DistributionId, String)>,
 }
@@ -62,12 +63,18 @@ impl Index {
     pub fn new(listing: Vec<Distribution>) -> Self {
         let distributions: BTreeMap<_, _> = listing.into_iter().map(|one| (one.id.clone(), one)).collect();
         let mut index = Self::default();
-        for distribution in distributions.values() {
-            let names =
-                if distribution.unmatchable().is_none() { &mut index.matchable } else { &mut index.unmatchable };
-            names.add(distribution, &mut index.unreadable);
+        distributions.into_values().for_each(|distribution| index.add(distribution));
+        index
+    }
+
+    /// Adds one that the listing does not have; one that it has stays as it is listed.
+    pub fn add(&mut self, distribution: Distribution) {
+        if self.distributions.contains_key(&distribution.id) {
+            return;
         }
-        Self { distributions, ..index }
+        let names = if distribution.unmatchable().is_none() { &mut self.matchable } else { &mut self.unmatchable };
+        names.add(&distribution, &mut self.unreadable);
+        self.distributions.insert(distribution.id.clone(), distribution);
     }
 
     /// The distribution with this id.
@@ -203,7 +210,7 @@ impl Names {
             let map = if alias.is_wildcard() { &mut self.wildcard_aliases } else { &mut self.aliases };
             insert(map, alias.domain());
         }
-        if let Some(own) = read(&distribution.domain_name) {
+        if let Some(own) = Some(&distribution.domain_name).filter(|name| !name.is_empty()).and_then(|name| read(name)) {
             insert(&mut self.own, own.domain());
         }
         for origin in distribution.origins.iter().filter_map(|text| read(text)) {

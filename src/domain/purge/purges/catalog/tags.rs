@@ -138,9 +138,10 @@ impl Tags {
     }
 }
 
-/// Those whose configuration is read.
+/// Those whose configuration is read. A distribution tenant has none of its own, and whether it can be purged by tags is not documented:
+/// it is purged by paths.
 pub(super) fn few(found: &Found) -> impl Iterator<Item = &DistributionId> {
-    found.distributions.keys().take(TAGS_READ_MAX)
+    found.distributions.keys().filter(|id| !id.is_of_distribution_tenant()).take(TAGS_READ_MAX)
 }
 
 /// A page of the plan that comes from this distribution: of a host that the account's own listing has for it, or what any namespace names

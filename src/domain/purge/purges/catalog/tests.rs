@@ -1,3 +1,5 @@
+mod distribution_tenants;
+
 use super::*;
 use kernel::names::host::Host;
 use proof::asked::{Answer, Body, Headers, Reply};
@@ -245,7 +247,12 @@ fn found(effects: &[Effect]) -> Vec<(Token, Vec<String>, Listing)> {
             let ids = found.distributions.keys().map(ToString::to_string).collect();
             Some((*token, ids, found.listing))
         }
-        Effect::Answer(_, Err(_)) | Effect::List | Effect::ReadTags(_) | Effect::Sample(..) => None,
+        Effect::Answer(_, Err(_))
+        | Effect::List
+        | Effect::ListDistributionTenants(_)
+        | Effect::FindDistributionTenant(_)
+        | Effect::ReadTags(_)
+        | Effect::Sample(..) => None,
     });
     found.collect()
 }

@@ -39,9 +39,22 @@ impl LastSite {
         }
         match self {
             Self::Hosts(hosts) => Some(all(hosts)),
-            Self::Distributions(ids) => Some(format!("distribution {}", all(ids))),
+            Self::Distributions(ids) => {
+                let (tenants, distributions) = ids.iter().cloned().partition(DistributionId::is_of_distribution_tenant);
+                let kinds = [("distribution", distributions), ("distribution tenant", tenants)];
+                let named = kinds.iter().filter(|(_, ids): &&(&str, BTreeSet<DistributionId>)| !ids.is_empty());
+                Some(named.map(|(kind, ids)| format!("{kind} {}", all(ids))).collect::<Vec<_>>().join(", "))
+            }
             Self::Many => Some("more hosts than a record keeps".to_owned()),
             Self::Nothing(_) => None,
+        }
+    }
+
+    /// The distributions that are kept of it, where those are.
+    pub(super) const fn distributions(&self) -> Option<&BTreeSet<DistributionId>> {
+        match self {
+            Self::Distributions(ids) => Some(ids),
+            Self::Hosts(_) | Self::Many | Self::Nothing(_) => None,
         }
     }
 
@@ -93,5 +106,22 @@ impl Record {
     /// Whether its newest rollout has looked for a site, and nothing served the workload.
     pub fn serves_nothing(&self) -> bool {
         self.site == Some(LastSite::Nothing(self.seq))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distribution_tenants_are_told_apart_from_distributions() {
+        for (ids, words) in [
+            (&["E1", "E2"][..], "distribution E1, E2"),
+            (&["dt_a", "E1", "dt_b"], "distribution E1, distribution tenant dt_a, dt_b"),
+            (&["dt_a"], "distribution tenant dt_a"),
+        ] {
+            let ids: Vec<DistributionId> = ids.iter().map(|id| id.parse().unwrap()).collect();
+            assert_eq!(LastSite::of_distributions(&ids).and_then(|site| site.words()).as_deref(), Some(words));
+        }
     }
 }

@@ -123,7 +123,7 @@ impl Purge {
 
     /// How far it is, in words; `retried` says when one that is owed is tried again.
     pub fn words(&self, distribution: &DistributionId, retried: &str) -> String {
-        let made = self.made();
+        let (made, distribution) = (self.made(), distribution.words());
         let id = made.map_or(String::new(), |id| format!(" {id}"));
         match &self.state {
             _ if made.is_none() && self.invalidation.is_some() => {

@@ -304,9 +304,9 @@ fn told(vote: &Vote, outcome: &Outcome) -> String {
 /// Which distributions are purged, or would be: `E1 by invalidation I1, E2 by another member`.
 fn made(purges: &VotePurges) -> String {
     let named = purges.made().map(|(distribution, invalidation)| match invalidation {
-        Some(id) if id.is_of_dry_run() => distribution.to_string(),
-        Some(id) => format!("{distribution} by invalidation {id}"),
-        None => format!("{distribution} by another member"),
+        Some(id) if id.is_of_dry_run() => distribution.words(),
+        Some(id) => format!("{} by invalidation {id}", distribution.words()),
+        None => format!("{} by another member", distribution.words()),
     });
     let count = purges.count();
     words::some(named, count.completed + count.unknown)

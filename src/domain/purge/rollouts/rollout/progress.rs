@@ -71,8 +71,7 @@ impl Rollout {
         }
         // An owed one was announced already.
         let untold = vote.closed.is_none();
-        let distribution = distribution.to_string();
-        let mut detail = distribution.clone();
+        let (mut detail, distribution) = (distribution.to_string(), distribution.words());
         let (kind, message) = match progress {
             Progress::Created(id) => {
                 purge.create(id.clone());

@@ -60,8 +60,10 @@ impl FoundSite {
         let owned = own(&site, &workload.id.namespace, claims, tenants);
         let named = workload.tuning.distributions.iter().flatten();
         let named = named.filter(|id| !tenants.allows_distribution(&workload.id.namespace, id));
+        let kind =
+            |id: &DistributionId| if id.is_of_distribution_tenant() { "distribution tenant" } else { "distribution" };
         let named =
-            named.map(|id| format!("distribution {id}: only the operator can give one by name, by tenants.allow"));
+            named.map(|id| format!("{} {id}: only the operator can give one by name, by tenants.allow", kind(id)));
         let hosts = owned.refused.iter().map(|(host, why)| format!("{host}: {why}"));
         let mut refused: Vec<String> = named.chain(hosts).collect();
         let more = refused.len().saturating_sub(REFUSED_TOLD_MAX);

@@ -433,10 +433,10 @@ fn stage(record: &Record) -> Stage {
 pub fn closed(closed: &Closed) -> String {
     let is_partly = matches!(closed.outcome, Outcome::Partly | Outcome::PartlyOwed);
     let purge = |(distribution, id): &(DistributionId, Option<InvalidationId>)| match id {
-        Some(id) if id.is_of_dry_run() => distribution.to_string(),
-        Some(id) => format!("{distribution} by {id}"),
-        None if is_partly => format!("not {distribution}"),
-        None => distribution.to_string(),
+        Some(id) if id.is_of_dry_run() => distribution.words(),
+        Some(id) => format!("{} by {id}", distribution.words()),
+        None if is_partly => format!("not {}", distribution.words()),
+        None => distribution.words(),
     };
     let purges: Vec<String> = closed.purges.iter().map(purge).collect();
     let all = purges.len() + closed.more;

@@ -141,9 +141,44 @@ fn disabled_staging_and_tenant_only_distributions_are_reported_and_hide_nothing(
         skipped,
         [
             "E1 is disabled; otherwise by alias www.example.com",
-            "E3 is for tenants only; otherwise by origin lb.example.com is the load balancer",
+            "E3 is for distribution tenants only; otherwise by origin lb.example.com is the load balancer",
         ]
     );
+}
+
+/// A distribution tenant, as the listing has it.
+fn tenant(id: &str, domains: &[&str]) -> Distribution {
+    Distribution { domain_name: String::new(), ..distribution(id, domains, &[]) }
+}
+
+#[test]
+fn a_distribution_tenant_is_found_by_its_domains_and_the_more_specific_name_counts() {
+    let index = Index::new(vec![
+        Distribution { tenant_only: true, ..distribution("E1", &[], &["lb.example.com"]) },
+        distribution("E2", &["*.example.com"], &[]),
+        tenant("dt_a", &["a.example.com", "*.a.example.com"]),
+        tenant("dt_b", &["*.b.example.com"]),
+        Distribution { enabled: false, ..tenant("dt_c", &["c.example.com"]) },
+    ]);
+    assert!(index.unreadable().is_empty(), "that it has no name of its own is no fault");
+    assert_eq!(of(&index, "a.example.com"), ["dt_a: alias a.example.com"]);
+    assert_eq!(of(&index, "x.y.a.example.com"), ["dt_a: alias *.a.example.com covers host x.y.a.example.com"]);
+    assert_eq!(of(&index, "x.b.example.com"), ["dt_b: alias *.b.example.com covers host x.b.example.com"]);
+    assert_eq!(of(&index, "b.example.com"), ["E2: alias *.example.com covers host b.example.com"]);
+    assert_eq!(of(&index, "c.example.com"), ["E2: alias *.example.com covers host c.example.com"]);
+    let skipped = |host: &str| index.matches([&Host::parse(host).unwrap()], ["lb.example.com"]).skipped;
+    let words: Vec<String> = skipped("c.example.com").iter().map(|(id, why)| format!("{id} is {why}")).collect();
+    let for_tenants = "E1 is for distribution tenants only; otherwise by origin lb.example.com is the load balancer";
+    assert_eq!(words, [for_tenants, "dt_c is disabled; otherwise by alias c.example.com"]);
+}
+
+#[test]
+fn what_is_added_is_matched_and_what_is_listed_stays_as_it_is_listed() {
+    let mut index = Index::new(vec![tenant("dt_a", &["a.io"])]);
+    index.add(tenant("dt_b", &["b.io"]));
+    index.add(tenant("dt_a", &["other.io"]));
+    assert_eq!((of(&index, "a.io").len(), of(&index, "b.io").len(), of(&index, "other.io").len()), (1, 1, 0));
+    assert_eq!(index.iter().len(), 2);
 }
 
 #[test]

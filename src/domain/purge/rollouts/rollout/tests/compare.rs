@@ -145,6 +145,9 @@ impl Account {
                     });
                 }
                 catalog::Effect::ReadTags(_) | catalog::Effect::Sample(..) => unreachable!("no plan has tags"),
+                catalog::Effect::ListDistributionTenants(_) | catalog::Effect::FindDistributionTenant(_) => {
+                    unreachable!("no distribution is for distribution tenants")
+                }
             }
         }
         events
