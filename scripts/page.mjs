@@ -1,4 +1,4 @@
-// Looks at the status page in headless Chromium: thirteen situations, light and dark, narrow and wide. Takes a screenshot of each, and fails
+// Looks at the status page in headless Chromium: fourteen situations, light and dark, narrow and wide. Takes a screenshot of each, and fails
 // on what axe-core, the content security policy or a script error complains of, on a page that is wider than its window, and on marks
 // with too little contrast. Told by scripts/page.sh where everything is; serves nothing itself.
 import { spawn } from "node:child_process";
@@ -11,7 +11,7 @@ const puppeteer = require("puppeteer-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const WIDTHS = [375, 1280];
 const SCHEMES = ["light", "dark"];
-const PAGES = 13;
+const PAGES = 14;
 
 // The pages are served by a test of http, because only tests can show situations that were never there.
 const gallery = spawn(PAGE_TEST, ["http::tests::gallery::gallery", "--ignored", "--nocapture", "--exact"]);
@@ -96,6 +96,17 @@ for (const wanted of ["/workloads", "/group", "/workloads/shop/web", "region"]) 
   if (!stop) problems.push(`keyboard: ${wanted} is not reached`);
   else if (stop.endsWith("|none")) problems.push(`keyboard: the focus on ${wanted} is not seen`);
 }
+// Of 10,000 workloads each is a few presses away: the next page comes before the rows.
+await keys.goto(at("ten-thousand"));
+await keys.waitForFunction(() => document.querySelector("#link").textContent === "live");
+let stops = 0;
+for (let words = ""; words !== "Next" && stops < 25; stops += 1) {
+  await keys.keyboard.press("Tab");
+  words = await keys.evaluate(() => document.activeElement.textContent.trim());
+}
+if (stops === 25) problems.push("keyboard: the next page of 10,000 workloads is not reached in 25 presses");
+await Promise.all([keys.waitForNavigation(), keys.keyboard.press("Enter")]);
+if (!(await keys.evaluate(() => location.search)).endsWith("page=4")) problems.push("keyboard: Next does not lead to the next page");
 await keys.close();
 // Where axe finds nothing, it has to be because there is nothing.
 await page.evaluate(axe);

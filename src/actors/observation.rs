@@ -10,6 +10,7 @@ use objects::pipeline::view::View;
 use objects::repo::view as repo;
 use purge::agreement::tally::Tally;
 use purge::broker::Seen;
+use purge::rollouts::part::PartsSeen;
 use purge::rollouts::rollout::Summary;
 use purge::rollouts::unwell::Unwell;
 
@@ -47,6 +48,8 @@ pub struct Observation {
     pub receivers: Vec<ReceiverSeen>,
     /// How the members of the group stand towards the workloads that are in flight; empty while alone.
     pub tallies: Vec<Tally>,
+    /// The part of each member in the same workloads, and in those whose rollout has ended here lately; empty while alone.
+    pub parts: Vec<PartsSeen>,
     /// The group; `None` while alone. In the API its name is next to it, as `group`.
     #[serde(rename = "agreement")]
     pub group: Option<Seen>,
@@ -113,6 +116,7 @@ impl Observation {
             deliveries,
             receivers,
             tallies,
+            parts,
             group,
             promoting,
             running,
@@ -132,6 +136,7 @@ impl Observation {
         self.deliveries.extend(deliveries);
         self.receivers.extend(receivers);
         self.tallies.extend(tallies);
+        self.parts.extend(parts);
         self.group = self.group.take().or(group);
         if let Some(promoting) = promoting {
             self.promoting.get_or_insert_default().absorb(promoting);

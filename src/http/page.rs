@@ -6,6 +6,7 @@
 //! script the page reloads itself.
 
 mod board;
+mod clusters;
 mod group;
 mod health;
 mod history;

@@ -208,6 +208,21 @@ mod tests {
         assert_eq!(drawn(Some(26), true), wrapped, "a wrapped line ends its colour");
     }
 
+    struct Listed;
+
+    impl fmt::Display for Listed {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            listed(f, Tone::Look, "the edge has an older version")
+        }
+    }
+
+    #[test]
+    fn what_continues_below_a_title_stands_under_its_words_and_not_under_the_mark() {
+        let drawn = |columns| Screen { columns, is_coloured: false, now_ms: None }.draw(&Listed);
+        assert_eq!(drawn(Some(30)), "  ! the edge has an older\n      version\n");
+        assert_eq!(drawn(None), "  the edge has an older version\n");
+    }
+
     #[test]
     fn only_what_colours_is_a_sequence_of_ours() {
         for tone in PAINTED {

@@ -18,6 +18,7 @@ use purge::bounds::policy::{Agreement, Policy};
 use purge::broker::{Broker, Effect, Event, Identity, NoAnswer, Seen, Trouble};
 use purge::ports::{BEAT_TTL, Board, Cursor, Heard, LedgerContents, News, Posting};
 use purge::records::record::Record;
+use purge::rollouts::part::PartsSeen;
 
 /// How long one board is listened to. 10,000 records of a member come in 20 answers of a few milliseconds each.
 const BOARD_WITHIN: Duration = Duration::from_secs(15);
@@ -109,6 +110,11 @@ impl Group {
         self.seen.as_ref().filter(|_| self.ledger_read)?;
         let view = self.view(workload, record);
         Some(tally(workload, &view, &self.member, &self.agreement))
+    }
+
+    /// The part of each member in a workload, ours by the record that [`Self::tally`] was asked with.
+    pub fn parts(&self, workload: &WorkloadId) -> PartsSeen {
+        self.broker.parts(NOW, workload)
     }
 
     /// What is known of a workload in all members, ours by this record.

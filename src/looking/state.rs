@@ -97,6 +97,8 @@ pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
             (summary.state, summary.next) = (state, next);
         }
         observation.rollouts.push(summary);
+        let parts = tally.as_ref().and_then(|_| Some(group.as_ref()?.parts(id)));
+        observation.parts.extend(parts);
         observation.tallies.extend(tally);
     }
     match deliveries {

@@ -109,6 +109,11 @@ impl Passage {
         Stage::ALL.into_iter().zip(self.began).find_map(|(one, began)| began.filter(|_| one == stage))
     }
 
+    /// When the last stage that it came to began.
+    pub fn since(&self) -> Option<i64> {
+        self.began.iter().flatten().next_back().copied()
+    }
+
     /// The stages whose begin and end are known: when each began, and how long it took, in milliseconds. A look lasts until its answer.
     pub fn stages(&self) -> Vec<(Stage, i64, i64)> {
         let ends = |index: usize| match self.began.iter().skip(index + 1).flatten().next() {

@@ -25,7 +25,7 @@ use allclear::looking::whose::Whose;
 use allclear::looking::{About, Neighbours, Question, Sources};
 use expect_test::{ExpectFile, expect, expect_file};
 use kernel::id::{Member, Origin, Seq, WorkloadId, config_hash};
-use purge::agreement::roster::{Heartbeat, Pin, Stands, Trust, settings};
+use purge::agreement::roster::{Heartbeat, Pin, Said, Saying, Stands, Trust, settings};
 use purge::bounds::policy::Policy;
 use purge::ports::{Board, Posted};
 use purge::records::record::Record;
@@ -141,6 +141,8 @@ impl World {
     async fn eu_2_shows(&self, record: Record) {
         let board = self.board(1, "eu-2");
         let origin = Origin("o-2".to_owned());
+        let words = "2 of 5 pods ready; web-x4: ImagePullBackOff".to_owned();
+        let saying = Saying { seq: record.seq, words, since_ms: Some(1_000) };
         let beat = Heartbeat {
             member: "eu-2".into(),
             origin: origin.clone(),
@@ -149,9 +151,8 @@ impl World {
             settings: agreed(),
             config: config(),
             stands: all_kinds(),
-            words: BTreeMap::from([(web(), "2 of 5 pods ready; web-x4: ImagePullBackOff".to_owned())]),
-            seqs: BTreeMap::from([(web(), record.seq)]),
-            at_ms: 1,
+            said: Said::of([(web(), saying)].into()),
+            at_ms: 261_000,
             ..Heartbeat::default()
         };
         board.beat(&beat).await.unwrap();
@@ -454,4 +455,5 @@ async fn a_running_allclear_is_asked_over_http_and_what_is_no_allclear_is_named(
 mod held;
 mod host;
 mod idle;
+mod parts;
 mod promoting;

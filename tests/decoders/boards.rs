@@ -44,7 +44,7 @@ fn beat(bytes: &[u8]) -> bool {
     assert!(keyed.beat(&member, bytes).is_err());
     let Ok(beat) = open.beat(&member, bytes) else { return false };
     assert_eq!(beat.member, member);
-    let texts = beat.words.values().chain(beat.settings.values());
+    let texts = beat.said.words.values().chain(beat.settings.values());
     assert!(texts.flat_map(|text| text.chars()).all(|c| !c.is_control()));
     for codec in [&open, &keyed] {
         let Ok(written) = codec.beat_text(&beat) else { continue };

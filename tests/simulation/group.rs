@@ -435,5 +435,6 @@ fn a_workload_a_member_does_not_have_is_told_to_be_absent() {
 }
 
 mod ahead;
+mod board;
 mod called;
 mod names;

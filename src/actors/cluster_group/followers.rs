@@ -9,8 +9,11 @@ use futures_util::future::join_all;
 use super::ClusterGroupActor;
 use crate::actors::message::{Follower, Observe, ViewReported};
 use crate::actors::shell::Drives;
+use crate::telemetry::passages::{Passage, passages};
 use kernel::id::{Seq, WorkloadId};
+use kernel::shares;
 use purge::agreement::group::NumberedView;
+use purge::agreement::roster::{Saying, WORDS_CHARS_MAX};
 use purge::broker::Event;
 use purge::rollouts::rollout::Summary;
 
@@ -19,8 +22,6 @@ pub(super) const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
 /// Rollouts whose words go into a beat. A beat is read by every member every 5 s; the status page has all of them.
 const WORDS_MAX: usize = 50;
-
-const WORDS_CHARS_MAX: usize = 200;
 
 /// How long a rollout may take to say how it stands, before the beat goes without it.
 const WORDS_WITHIN: Duration = Duration::from_secs(1);
@@ -72,15 +73,21 @@ impl ClusterGroupActor {
 
     /// Asks some rollouts how they stand.
     pub(super) fn gather_words(&mut self, ctx: &mut Context<Self>) {
-        let asked = self.followers.by_workload.values().take(WORDS_MAX);
+        let all = self.followers.by_workload.keys().map(|workload| (workload.namespace.as_str(), workload));
+        let chosen = shares::in_turn(WORDS_MAX, all, |_| false);
+        let asked = chosen.into_iter().filter_map(|workload| self.followers.by_workload.get(workload));
         let asked: Vec<_> = asked.map(|follower| follower.observe.send(Observe).timeout(WORDS_WITHIN)).collect();
-        let clock = self.env.ports.clock.clone();
-        self.ask(ctx, async move { (join_all(asked).await, clock.wall_ms()) }, |(seen, at_ms)| {
+        let (clock, metrics) = (self.env.ports.clock.clone(), self.env.metrics.clone());
+        self.ask(ctx, async move { (join_all(asked).await, clock.wall_ms()) }, move |(seen, at_ms)| {
+            let passages = metrics.chronicle.read(|moments| passages(moments));
             let rollouts = seen.into_iter().flatten().flat_map(|seen| seen.rollouts);
-            let words = rollouts.filter_map(|Summary { workload, seq, own, .. }| {
-                Some((workload, (Seq(seq), own?.chars().take(WORDS_CHARS_MAX).collect::<String>())))
+            let sayings = rollouts.filter_map(|Summary { workload, seq, own, .. }| {
+                let passage = passages.iter().find(|one| one.workload == workload && one.seq == seq);
+                let since_ms = passage.and_then(Passage::since);
+                let words = own?.chars().take(WORDS_CHARS_MAX).collect();
+                Some((workload, Saying { seq: Seq(seq), words, since_ms }))
             });
-            Event::WordsGathered(words.collect(), at_ms)
+            Event::WordsGathered(sayings.collect(), at_ms)
         });
     }
 

@@ -6,6 +6,7 @@ use super::ClusterGroupActor;
 use crate::actors::message::{Absent, Follows, Forget, Observe, Publish, Show};
 use crate::actors::observation::Observation;
 use crate::actors::shell::Drives;
+use kernel::id::WorkloadId;
 use purge::agreement::tally::tally;
 use purge::broker::Event;
 
@@ -60,8 +61,11 @@ impl Handler<Observe> for ClusterGroupActor {
         let tally = |workload| tally(workload, &broker.view(now, workload), &own.member, &own.policy.group);
         let followed = self.followers.workloads().filter(|_| own.grouping.is_some());
         let tallies = followed.map(tally).collect();
+        let lately: Vec<WorkloadId> = broker.lately().collect();
+        let shown = self.followers.workloads().chain(&lately).filter(|_| own.grouping.is_some());
+        let parts = shown.map(|workload| broker.parts(now, workload)).collect();
         let troubles = broker.troubles(now).iter().map(ToString::to_string).collect();
         let group = broker.seen(now);
-        MessageResult(Observation { troubles, group, tallies, ..Observation::default() })
+        MessageResult(Observation { troubles, group, tallies, parts, ..Observation::default() })
     }
 }

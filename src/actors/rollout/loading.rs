@@ -104,6 +104,7 @@ impl RolloutActor {
         self.count();
         // A life that ended between the write and its line has not said so.
         self.log_votes_beside(&[]);
+        self.number_told();
         if let Some(TrafficMoved(moved, leads)) = &self.moved {
             self.feed(Event::Moved(moved.clone(), leads.clone()), ctx);
         }

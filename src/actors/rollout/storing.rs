@@ -142,6 +142,14 @@ impl RolloutActor {
         }
     }
 
+    /// Lets the page know by which number we have what an earlier life voted for.
+    pub(super) fn number_told(&self) {
+        let numbers = self.shell.as_ref().map(|shell| shell.machine().numbers());
+        for (rollout, seq) in numbers.into_iter().flatten() {
+            self.env.metrics.chronicle.voted(&self.start.workload, &rollout, seq);
+        }
+    }
+
     /// Lets the metrics know how the workload stands.
     pub(super) fn count(&mut self) {
         let durable = self.shell.as_ref().and_then(|shell| shell.machine().durable());

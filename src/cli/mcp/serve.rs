@@ -2,7 +2,7 @@
 //!
 //! Not for what an answer says; that is `answers`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use futures_util::future::{AbortHandle, Abortable};
@@ -22,6 +22,9 @@ const AT_ONCE: usize = 4;
 /// Calls that are answered or wait for that. A further one is refused at once.
 pub const CALLS_MAX: usize = 32;
 
+/// Answers that wait for the client to read. Then its lines wait, too: who asks on and reads nothing does not fill our memory.
+pub const UNREAD_MAX: usize = 2 * CALLS_MAX;
+
 /// How long a call may take once it has begun. The requests in it have times of their own, of 10 to 30 s.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
@@ -40,7 +43,8 @@ pub enum Answered {
     Failed(String),
 }
 
-/// Serves until the input ends, and what was asked by then is answered, or nobody takes the answers.
+/// Serves until the input ends, and what was asked by then is answered, or nobody takes the answers. Reading waits for no writing, so the
+/// end of the input is seen also while the client reads nothing.
 pub async fn serve<F: Future<Output = Answered>>(
     mut lines: mpsc::Receiver<Line>,
     out: mpsc::Sender<String>,
@@ -50,16 +54,33 @@ pub async fn serve<F: Future<Output = Answered>>(
     let places = Semaphore::new(AT_ONCE);
     let mut calls = FuturesUnordered::new();
     let mut open: BTreeMap<Id, AbortHandle> = BTreeMap::new();
+    let mut unread: VecDeque<String> = VecDeque::new();
     let mut ends_at = None;
-    while ends_at.is_none() || !open.is_empty() {
+    while ends_at.is_none() || !open.is_empty() || !unread.is_empty() {
         let ended = async {
             match ends_at {
                 Some(at) => sleep_until(at).await,
                 None => std::future::pending().await,
             }
         };
+        let hears = ends_at.is_none() && unread.len() < UNREAD_MAX;
         let said = tokio::select! {
-            line = lines.recv(), if ends_at.is_none() => match line.map(|line| heard(&mut session, &open, &line)) {
+            // What was asked begins, and what is answered goes out, before more is read.
+            biased;
+            Some(ended) = calls.next() => match ended {
+                Ok((id, era, answered)) => {
+                    open.remove(&id);
+                    Some(answer(&id, era, result(answered)))
+                }
+                // It was taken back.
+                Err(_) => None,
+            },
+            place = out.reserve(), if !unread.is_empty() => {
+                let (Ok(place), Some(line)) = (place, unread.pop_front()) else { return };
+                place.send(line);
+                None
+            }
+            line = lines.recv(), if hears => match line.map(|line| heard(&mut session, &open, &line)) {
                 None => {
                     ends_at = Some(Instant::now() + ENDS_WITHIN);
                     None
@@ -78,21 +99,9 @@ pub async fn serve<F: Future<Output = Answered>>(
                     None
                 }
             },
-            Some(ended) = calls.next() => match ended {
-                Ok((id, era, answered)) => {
-                    open.remove(&id);
-                    Some(answer(&id, era, result(answered)))
-                }
-                // It was taken back.
-                Err(_) => None,
-            },
             () = ended => return,
         };
-        if let Some(line) = said
-            && out.send(line).await.is_err()
-        {
-            return;
-        }
+        unread.extend(said);
     }
 }
 

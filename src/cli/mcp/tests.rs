@@ -32,8 +32,16 @@ struct Client {
 impl Client {
     /// A client, and a server that answers its questions so.
     fn new<F: Future<Output = Answered>>(tool: impl Fn(Asked) -> F) -> (Self, impl Future<Output = ()>) {
+        Self::that_takes(256, tool)
+    }
+
+    /// The same of a client whose side has room for so many answers that it has not read.
+    fn that_takes<F: Future<Output = Answered>>(
+        answers: usize,
+        tool: impl Fn(Asked) -> F,
+    ) -> (Self, impl Future<Output = ()>) {
         let (lines, heard) = mpsc::channel(256);
-        let (out, answers) = mpsc::channel(256);
+        let (out, answers) = mpsc::channel(answers);
         (Self { lines: Some(lines), answers }, serve(heard, out, tool))
     }
 

@@ -43,7 +43,7 @@ pub(super) fn read(answer: &[u8], namespace: Option<&str>) -> Option<Value> {
 /// Leaves what is of one namespace, and what is of none. How many workloads it has is not in the state, so that number goes.
 fn keep(state: &mut Value, namespace: &str) {
     let Some(fields) = state.as_object_mut() else { return };
-    for name in ["rollouts", "recent", "tallies", "deliveries", "quarantined", "unwell"] {
+    for name in ["rollouts", "recent", "tallies", "parts", "deliveries", "quarantined", "unwell"] {
         if let Some(list) = fields.get_mut(name).and_then(Value::as_array_mut) {
             list.retain(|item| namespace_of(item) == Some(namespace));
         }
@@ -103,7 +103,7 @@ mod tests {
         let both = json!([about("deployment/shop/web"), about("deployment/blog/web")]);
         let mut state = json!({
             "workloads": 12, "troubles": ["a trouble"], "quarantined": ["deployment/blog/a", "deployment/shop/b"],
-            "rollouts": both, "recent": both, "tallies": both, "deliveries": both,
+            "rollouts": both, "recent": both, "tallies": both, "parts": both, "deliveries": both,
             "promoting": {"pipelines": [{"id": {"namespace": "shop", "name": "a"}}, {"id": {"namespace": "blog", "name": "b"}}]},
             "running": {"repos": [{"id": {"namespace": "blog", "name": "b"}}, {"id": {"namespace": "shop", "name": "c"}}]},
         });
@@ -111,7 +111,7 @@ mod tests {
         let one = json!([about("deployment/shop/web")]);
         let expected = json!({
             "troubles": ["a trouble"], "quarantined": ["deployment/shop/b"],
-            "rollouts": one, "recent": one, "tallies": one, "deliveries": one,
+            "rollouts": one, "recent": one, "tallies": one, "parts": one, "deliveries": one,
             "promoting": {"pipelines": [{"id": {"namespace": "shop", "name": "a"}}]},
             "running": {"repos": [{"id": {"namespace": "shop", "name": "c"}}]},
         });

@@ -19,6 +19,7 @@ use objects::pipeline::view::View;
 use objects::repo::view as repo;
 use purge::agreement::tally::{Ballot, Executed, ago};
 use purge::broker::{BoardSeen, MemberSeen, Trouble};
+use purge::rollouts::part::PartSeen;
 
 pub use facts::Fact;
 
@@ -37,6 +38,7 @@ pub struct Shown {
     /// Not in the state of a running allclear.
     pods: Vec<PodsOf>,
     tallies: Vec<Tally>,
+    parts: Vec<Parts>,
     agreement: Option<Agreement>,
     boards: Vec<BoardSeen>,
     purges: Vec<Purge>,
@@ -98,6 +100,13 @@ struct Tally {
     blocks: Option<String>,
     members: Vec<Ballot>,
     purges: Vec<Executed>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Parts {
+    workload: String,
+    members: Vec<PartSeen>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -308,7 +317,9 @@ impl Shown {
         page.part("Older", told.iter().cloned())?;
         if let Some(tally) = tally {
             page.part("Blocks", tally.blocks.iter().filter(|blocks| !state.starts_with(blocks.as_str())).cloned())?;
-            page.part("Members", group_lines::members(&tally.members))?;
+            let parts = self.parts.iter().find(|parts| parts.workload == *workload);
+            let parts = parts.map_or(&[][..], |parts| &parts.members);
+            page.part("Members", group_lines::members(&tally.members, parts))?;
         }
         match tally.filter(|tally| !tally.purges.is_empty()) {
             Some(tally) => page.part("Purges", tally.purges.iter().map(group_lines::purge))?,

@@ -5,12 +5,12 @@ use std::time::Duration;
 use maud::{Markup, html};
 
 use super::health::Health;
-use super::lines::{Cell, Facts, counts, lines, mood_of_ballot};
+use super::lines::{Cell, Facts, counts, lines};
 use super::mood::Mood;
-use super::{SHOWN_MAX, Section, Trouble, View, history, link, objects, time, webhooks};
+use super::{SHOWN_MAX, Section, Trouble, View, clusters, history, link, objects, time, webhooks};
 use crate::actors::observation::Observation;
 use crate::telemetry::passages::{Passage, Stage};
-use purge::agreement::tally::Ballot;
+use purge::broker::MemberSeen;
 use purge::rollouts::versions::Has;
 
 /// The page in parts.
@@ -61,8 +61,7 @@ fn standing_by(leader: &str) -> Markup {
 }
 
 fn board(view: &View<'_>, seen: &Observation, lines: &[Facts<'_>], all: usize) -> Markup {
-    let members: Vec<&str> =
-        seen.group.iter().flat_map(|group| &group.members).map(|member| member.name.as_str()).take(SHOWN_MAX).collect();
+    let members: Vec<&MemberSeen> = seen.group.iter().flat_map(|group| &group.members).take(SHOWN_MAX).collect();
     let tells = lines.iter().any(|line| line.told(seen).is_some());
     html! {
         @if lines.is_empty() { (nothing(seen)) } @else {
@@ -71,7 +70,7 @@ fn board(view: &View<'_>, seen: &Observation, lines: &[Facts<'_>], all: usize) -
                     thead {
                         tr {
                             @for name in ["release", "runs", "edge has"] { th scope="col" { (name) } }
-                            @for member in &members { th scope="col" { (member) } }
+                            @for member in &members { th scope="col" { (member.name) small { (clusters::heard(member)) } } }
                             th scope="col" { "purged" }
                             @if tells { th scope="col" { "told" } }
                         }
@@ -89,7 +88,7 @@ fn board(view: &View<'_>, seen: &Observation, lines: &[Facts<'_>], all: usize) -
     }
 }
 
-fn row(view: &View<'_>, seen: &Observation, line: &Facts<'_>, members: &[&str], tells: bool) -> Markup {
+fn row(view: &View<'_>, seen: &Observation, line: &Facts<'_>, members: &[&MemberSeen], tells: bool) -> Markup {
     let mood = line.mood();
     let columns = 4 + members.len() + usize::from(tells);
     let versions = line.summary.map(|summary| &summary.versions);
@@ -112,8 +111,8 @@ fn row(view: &View<'_>, seen: &Observation, line: &Facts<'_>, members: &[&str], 
                     }
                 }
                 @for member in members {
-                    @let ballot = line.tally.and_then(|tally| tally.members.iter().find(|ballot| ballot.member == **member));
-                    td data-label=(member) { @if let Some(ballot) = ballot { (vote(ballot)) } }
+                    @let ballot = line.tally.and_then(|tally| tally.members.iter().find(|ballot| ballot.member == member.name));
+                    td.cluster data-label=(member.name) { (clusters::cell(line.parts, ballot, &member.name)) }
                 }
                 td data-label="purged" { (cell(view, &line.purged())) }
                 @if tells { td data-label="told" { @if let Some(told) = line.told(seen) { (cell(view, &told)) } } }
@@ -161,15 +160,6 @@ fn cell(view: &View<'_>, cell: &Cell) -> Markup {
     html! {
         @if cell.mood == Mood::Rest { span.quiet { (cell.words) } } @else { span.pill.(cell.mood.class()) { (cell.words) } }
         @if let Some(at_ms) = cell.at_ms { " " small { (time::absolute(at_ms, view.now_ms)) } }
-    }
-}
-
-/// Phase, vote and version of a member.
-fn vote(ballot: &Ballot) -> Markup {
-    let words = if ballot.voted { "voted" } else { ballot.phase.as_str() };
-    html! {
-        span.pill.(mood_of_ballot(ballot).class()) { (words) }
-        @if !ballot.version.is_empty() { " " small.change { (ballot.version) } }
     }
 }
 

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::health::Health;
 use super::lines::counts;
 use super::mood::Mood;
-use super::{SHOWN_MAX, Section, Trouble, View, more};
+use super::{SHOWN_MAX, Section, Trouble, View, clusters, more};
 use purge::agreement::tally::ago;
 use purge::broker::{BoardSeen, MemberSeen, Seen};
 
@@ -77,12 +77,7 @@ fn row(member: &MemberSeen) -> Markup {
             span.who { (member.name) @if let Some(version) = &member.version { small { "allclear " (version) } } }
             div {
                 @if !member.agreed { span.pill.warn { "not agreed" } " " }
-                @match (member.is_self, member.heard_s) {
-                    (true, _) => "this member",
-                    (false, _) if member.disbelieved.is_some() => "heard from, and not believed",
-                    (false, Some(_)) => { (member.heard.as_deref().unwrap_or("heard from")) }
-                    (false, None) => "not heard from since this process started",
-                }
+                (clusters::heard(member))
                 @for difference in &member.differences { p.fault { (difference) } }
                 @for why in &member.unfollowed { p { (why) } }
             }

@@ -19,6 +19,7 @@ use kernel::text::phrase;
 use notices::notice::Kind;
 use purge::agreement::roster::{Hold, Reason as Cause};
 use purge::agreement::tally::{Ballot, Tally};
+use purge::rollouts::part::PartSeen;
 use purge::rollouts::rollout::{Stage, Summary};
 use purge::rollouts::unwell::{Reason, Unwell};
 use purge::rollouts::versions::{Has, Versions};
@@ -38,6 +39,8 @@ pub(super) struct Facts<'a> {
     /// Why it is left alone, if it is.
     pub left_alone: Option<&'a str>,
     pub tally: Option<&'a Tally>,
+    /// The part of each member of the group; none while alone.
+    pub parts: &'a [PartSeen],
     /// The way of its newest rollout, as far as this process has told of it.
     pub passage: Option<&'a Passage>,
     /// Nothing can be agreed on in its group.
@@ -71,6 +74,8 @@ pub(super) fn lines<'a>(view: &View<'a>, seen: &'a Observation) -> (Vec<Facts<'a
     let rows: BTreeMap<&WorkloadId, &Row> = view.listing.rows.iter().map(|row| (&row.summary.workload, row)).collect();
     let unwell: BTreeMap<&WorkloadId, &Unwell> = seen.unwell.iter().map(|one| (&one.workload, one)).collect();
     let tallies: BTreeMap<&WorkloadId, &Tally> = seen.tallies.iter().map(|tally| (&tally.workload, tally)).collect();
+    let parts = seen.parts.iter().map(|parts| (&parts.workload, parts.members.as_slice()));
+    let parts: BTreeMap<&WorkloadId, &[PartSeen]> = parts.collect();
     let passages: BTreeMap<(&WorkloadId, u64), &Passage> =
         view.passages.iter().map(|passage| ((&passage.workload, passage.seq), passage)).collect();
     let aside: BTreeSet<&WorkloadId> = seen.quarantined.iter().collect();
@@ -88,6 +93,7 @@ pub(super) fn lines<'a>(view: &View<'a>, seen: &'a Observation) -> (Vec<Facts<'a
             unwell: unwell.get(workload).copied(),
             left_alone: aside.contains(workload).then(|| why.unwrap_or(CRASHED)),
             tally: tallies.get(workload).copied(),
+            parts: parts.get(workload).copied().unwrap_or_default(),
             passage: summary.and_then(|summary| passages.get(&(workload, summary.seq)).copied()),
             held: is_held(seen),
             dry_run: view.about.dry_run,
@@ -112,6 +118,7 @@ pub(super) fn one<'a>(view: &View<'a>, seen: &'a Observation, row: &'a Row) -> F
         unwell: row.unwell.as_ref().filter(|_| live.is_none()),
         left_alone: row.left_alone.as_deref(),
         tally: seen.tallies.iter().find(|tally| tally.workload == *workload),
+        parts: seen.parts.iter().find(|parts| parts.workload == *workload).map_or(&[], |parts| &parts.members),
         passage: view.passages.iter().find(|one| one.workload == *workload && one.seq == summary.seq),
         held: is_held(seen),
         dry_run: view.about.dry_run,
@@ -171,6 +178,12 @@ impl<'a> Facts<'a> {
         self.tally.filter(|tally| is_held_up(tally)).and_then(|tally| tally.blocks.as_ref())
     }
 
+    /// Another member that was heard from lately and knows the edge to be stale. In flight that may end with the next attempt.
+    fn stale_by(&self) -> Option<(&'a str, &'a str)> {
+        let heard = self.parts.iter().filter(|part| !part.is_self && part.silent.is_none() && !self.moves);
+        heard.filter_map(|part| Some((part.member.as_str(), part.stale.as_deref()?))).next()
+    }
+
     pub fn mood(&self) -> Mood {
         let unwell = self.unwell.map(|unwell| mood_of(unwell.reason));
         let moves = self.moves || self.tally.is_some();
@@ -178,6 +191,7 @@ impl<'a> Facts<'a> {
             || self.blocks().is_some()
             || self.pod().is_some()
             || self.condition().is_some()
+            || self.stale_by().is_some()
             || (self.held && moves);
         match unwell {
             Some(Mood::Bad) => Mood::Bad,
@@ -205,6 +219,9 @@ impl<'a> Facts<'a> {
         }
         if let Some(blocks) = self.blocks() {
             return format!("{name}: {blocks}");
+        }
+        if let Some((member, why)) = self.stale_by() {
+            return because(&format!("is stale at the edge, as {member} says"), why);
         }
         if let Some((pod, reason)) = self.pod() {
             return because(&format!("waits for its pod {pod}"), reason);

@@ -2,13 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::lines::{is_held_up, mood_of_ballot};
+use super::lines::is_held_up;
 use super::mood::Mood;
-use super::{View, link, time};
+use super::{View, clusters, link, time};
 use crate::actors::observation::{DeliverySeen, Observation};
 use crate::telemetry::chronicle::Moment;
 use notices::notice::Kind;
 use purge::agreement::tally::Ballot;
+use purge::rollouts::part::PartSeen;
 use purge::rollouts::rollout::{PurgeSummary, Stage, Summary};
 
 /// The stations a rollout passes, in order, as the page names them, each with the notice that tells that it began.
@@ -118,7 +119,8 @@ fn tree(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
                 }
                 ul {
                     @if let Some(tally) = tally {
-                        @for ballot in &tally.members { (part(ballot)) }
+                        @let parts = clusters::of(seen, &summary.workload);
+                        @for ballot in &tally.members { (part(ballot, parts)) }
                     } @else {
                         @for member in members {
                             li {
@@ -145,19 +147,21 @@ fn tree(view: &View<'_>, seen: &Observation, summary: &Summary) -> Markup {
 }
 
 /// One member's part, and why it is waited for.
-fn part(ballot: &Ballot) -> Markup {
+fn part(ballot: &Ballot, parts: &[PartSeen]) -> Markup {
+    let part = parts.iter().find(|part| part.member == ballot.member);
     html! {
         li {
-            span.kind { "member" } (ballot.member) (standing(ballot))
+            span.kind { "member" } (ballot.member) (standing(ballot, clusters::mood(part, Some(ballot))))
+            @if let Some(part) = part { (clusters::words(part, parts, ballot.awaited.as_deref())) }
             @if let Some(why) = &ballot.awaited { p.next { "awaited: " (why) } }
         }
     }
 }
 
 /// Phase, vote and version of a member.
-fn standing(ballot: &Ballot) -> Markup {
+fn standing(ballot: &Ballot, mood: Mood) -> Markup {
     html! {
-        span.pill.(mood_of_ballot(ballot).class()) { (ballot.phase) }
+        span.pill.(mood.class()) { (ballot.phase) }
         @if ballot.voted { span.pill.good { "voted" } }
         span.change { (ballot.version) }
     }

@@ -61,13 +61,15 @@ fn results(view: &View<'_>, seen: &Observation, search: &Search) -> Markup {
                 (first + 1) "–" (first + listing.rows.len()) " of " (listing.matched)
                 @if listing.matched != seen.workloads { ", among " (seen.workloads) " workloads" }
             }
+            // Also above the rows, which are fifty stops for a keyboard.
+            @if listing.matched > ROWS_MAX { (pager(search, listing.matched, "Pages of workloads")) }
             div.card.wide role="region" tabindex="0" aria-label="Workloads found" {
                 table.found {
                     thead { tr { th scope="col" { "workload" } th scope="col" { "version" } th scope="col" { "state" } th scope="col" { "last news" } } }
                     tbody { @for row in &listing.rows { (line(view, seen, row)) } }
                 }
             }
-            @if listing.matched > ROWS_MAX { (pager(search, listing.matched)) }
+            @if listing.matched > ROWS_MAX { (pager(search, listing.matched, "Pages of workloads, below the rows")) }
         }
     }
 }
@@ -94,11 +96,11 @@ fn pill(row: &Row) -> Markup {
     }
 }
 
-fn pager(search: &Search, matched: usize) -> Markup {
+fn pager(search: &Search, matched: usize, label: &str) -> Markup {
     let last = matched.saturating_sub(1) / ROWS_MAX;
     let to = |page: usize, words: &str| html! { a href=(address(search, page)) { (words) } " " };
     html! {
-        nav.pager aria-label="Pages of workloads" {
+        nav.pager aria-label=(label) {
             @if search.page > 0 { (to(0, "First")) (to(search.page - 1, "Previous")) }
             span { "page " (search.page + 1) " of " (last + 1) " " }
             @if search.page < last { (to(search.page + 1, "Next")) (to(last, "Last")) }

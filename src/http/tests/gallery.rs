@@ -1,4 +1,4 @@
-//! Thirteen situations, to be looked at by a browser: `make page` runs this and drives headless Chromium. It ends with its standard input.
+//! Fourteen situations, to be looked at by a browser: `make page` runs this and drives headless Chromium. It ends with its standard input.
 
 use std::io::Read;
 
@@ -10,6 +10,7 @@ use kernel::id::Seq;
 use notices::notice::{About, Kind, Mentions, Notice};
 use objects::repo::view as repo;
 use objects::status::ConditionView;
+use purge::rollouts::part::{PartSeen, PartsSeen};
 use purge::rollouts::versions::{Has, Versions};
 
 /// Shows one situation, and answers any search with the same workloads.
@@ -212,6 +213,59 @@ fn in_flight() -> (Observation, Listing) {
     (seen, found)
 }
 
+/// One release in three clusters: complete here, one cannot pull it, and one has been silent for a while.
+pub(super) fn clusters() -> (Observation, Listing) {
+    let part = |member: &str, phase: &str| PartSeen {
+        member: member.to_owned(),
+        is_self: member == "eu-1",
+        seq: Some(12),
+        phase: phase.to_owned(),
+        version: "app: 4.2.0".to_owned(),
+        edge: Some("app: 4.1.9".to_owned()),
+        ..PartSeen::default()
+    };
+    let says = "1 of 3 pods ready; web-6d4-9z: ImagePullBackOff: Back-off pulling image app:4.2.0, 5m 40s of 10m left";
+    let pulls = PartSeen { says: Some(says.to_owned()), for_s: Some(260), ..part("ap-1", "rolling") };
+    let silent = Some("has not been heard from for more than a minute".to_owned());
+    let waits = format!("waiting for ap-1, which is rolling (last heard: {says})");
+    let (mut seen, mut found) = (calm(), listing(&["api", "docs", "search", "web"], 4));
+    let rolls = Summary {
+        next: "votes when all have completed one version".to_owned(),
+        ..summary("web", Stage::Agreement, "complete", &waits)
+    };
+    seen.tallies = vec![votes("web", [("rolling", Some(says)), ("complete", None), ("complete", None)], None)];
+    seen.recent = vec![record("docs", true).summary];
+    let ended = |part: PartSeen, ended: &str| PartSeen {
+        edge: Some("app: 4.2.0".to_owned()),
+        ended: Some(ended.to_owned()),
+        ..part
+    };
+    let fresh = "purged (E1A2B3C4D5E6F7 by I2J3K4L5M6N7O8)";
+    let stale =
+        PartSeen { stale: Some("/ is of before the purge".to_owned()), ..ended(part("ap-1", "complete"), fresh) };
+    seen.parts = vec![
+        PartsSeen {
+            workload: rolls.workload.clone(),
+            members: vec![
+                pulls,
+                part("eu-1", "complete"),
+                PartSeen { silent: silent.clone(), ..part("us-1", "complete") },
+            ],
+        },
+        PartsSeen {
+            workload: WorkloadId::deployment("shop", "docs"),
+            members: vec![
+                stale,
+                ended(part("eu-1", "complete"), fresh),
+                PartSeen { silent, ..ended(part("us-1", "complete"), fresh) },
+            ],
+        },
+    ];
+    (seen.rollouts, seen.group) = (vec![rolls], Some(three(None)));
+    found.rows.iter_mut().filter(|row| row.summary.workload.name == "web").for_each(|row| row.in_flight = true);
+    (seen, found)
+}
+
 fn needs_a_look() -> (Observation, Listing) {
     let blocks = "ap-1 and us-1 wait for this cluster, since it is at search: 4.1.9, complete";
     let unwell = |name: &str, reason, state: &str| Unwell {
@@ -369,6 +423,7 @@ async fn gallery() {
         ("all-clear", "", all_clear()),
         ("in-flight", "", in_flight()),
         ("stuck", "", stuck()),
+        ("clusters", "", clusters()),
         ("needs-a-look", "", needs_a_look()),
         ("held", "", held()),
         ("standing-by", "", standing_by()),

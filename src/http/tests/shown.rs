@@ -201,6 +201,20 @@ async fn what_needs_a_look_says_what_to_do_and_leads_there() {
 }
 
 #[actix::test]
+async fn the_board_has_a_cell_for_each_cluster_with_its_own_reason_and_what_is_old_says_so() {
+    let (seen, _) = gallery::clusters();
+    let serving = start(showing(seen)).await;
+    page_is(&serving, "/", &["board"], expect_file!["clusters.html"]).await;
+    let one = page(&serving, "/workloads/shop/web").await;
+    assert!(one.contains("ImagePullBackOff") && one.contains("last known: us-1 has not been heard from"), "{one}");
+    let json: serde_json::Value =
+        serde_json::from_str(body(&ask(serving.addresses().page, "GET", "/api/v1/state").await)).unwrap();
+    assert_eq!(json["parts"][0]["members"][0]["for_s"], 260);
+    assert_eq!(json["parts"][1]["members"][0]["stale"], "/ is of before the purge");
+    serving.stop().await;
+}
+
+#[actix::test]
 async fn a_cluster_that_holds_the_others_up_says_so_first() {
     let blocks = "eu-2 waits for this cluster, since it is at web: 1, complete";
     let tally = |phase: &str| Tally {

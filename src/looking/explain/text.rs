@@ -142,7 +142,7 @@ fn group_lines(group: &GroupSeen) -> Vec<String> {
     let mut lines: Vec<String> = tally.known_as.iter().map(|name| format!("known in the group as {name}")).collect();
     lines.push(tally.state.clone());
     lines.extend(tally.older.iter().cloned());
-    lines.extend(group_lines::members(&tally.members));
+    lines.extend(group_lines::members(&tally.members, &[]));
     lines.extend(tally.purges.iter().map(group_lines::purge));
     lines.extend(troubles.iter().cloned());
     lines

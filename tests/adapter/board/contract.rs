@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use kernel::id::{Member, Nonce, Origin, Seq, WorkloadId};
-use purge::agreement::roster::Heartbeat;
+use purge::agreement::roster::{Heartbeat, Said, Saying};
 use purge::ports::{Board, Cursor, Flow, Heard, News, POSTINGS_MAX, Posted, Posting};
 use purge::records::record::{Published, Record};
 use purge::records::record_codec::decode;
@@ -265,8 +265,9 @@ pub async fn an_absent_workload_gives_way_to_a_later_one(bench: &dyn Bench) {
 }
 
 pub fn beat(member: &str, at_ms: i64) -> Heartbeat {
-    let words = [(web(), "waits for \"eu-2\"".to_owned())].into();
-    Heartbeat { member: member.into(), origin: "a".into(), at_ms, words, ..Heartbeat::default() }
+    let saying = Saying { seq: Seq(4), words: "waits for \"eu-2\"".to_owned(), since_ms: Some(at_ms - 1) };
+    let said = Said::of([(web(), saying)].into());
+    Heartbeat { member: member.into(), origin: "a".into(), at_ms, said, ..Heartbeat::default() }
 }
 
 pub async fn beats_are_heard_and_answer_with_the_earlier_one(bench: &dyn Bench) {

@@ -1,6 +1,5 @@
 //! The board in a real `redis-server`: what people see there, what it forgets and when, its speed, TLS and rights.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +8,7 @@ use allclear::adapters::redis::board::RedisBoard;
 use allclear::adapters::redis::{RIGHTS, Server};
 use allclear::config::Secret;
 use kernel::id::{Member, Seq};
-use purge::agreement::roster::Heartbeat;
+use purge::agreement::roster::{Heartbeat, Said};
 use purge::ports::{Board, Cursor, POSTINGS_MAX, Posted, Posting, Reason, Retry};
 use purge::records::record::Published;
 use purge::records::record_codec::encode;
@@ -251,11 +250,11 @@ async fn beats_are_part_of_what_one_answer_may_hold() {
     let (one, two) = (board(&redis, "eu-1"), board(&redis, "eu-2"));
     let some: Vec<_> = (0..450).map(|number| (app(number), show(1, 1))).collect();
     one.post(&"a".into(), &some).await.unwrap();
-    let words: BTreeMap<_, _> = [(web(), "x".repeat(60_000))].into();
+    let said = Said { words: [(web(), "x".repeat(60_000))].into(), ..Said::default() };
     let leave = async |members: Range<u8>| {
         for number in members {
             let member = format!("us-{number}");
-            board(&redis, &member).beat(&Heartbeat { words: words.clone(), ..beat(&member, 1) }).await.unwrap();
+            board(&redis, &member).beat(&Heartbeat { said: said.clone(), ..beat(&member, 1) }).await.unwrap();
         }
     };
     for (members, records) in [(0..7, 2..450), (7..9, 1..2)] {

@@ -1,12 +1,11 @@
 //! What is written on the board for a posting, and what is believed of what others wrote there.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::seal::{Seal, Signed, joined, split};
 use crate::config::Secret;
 use kernel::id::{Member, Origin, Seq, WorkloadId, is_key_part};
-use purge::agreement::roster::{Heartbeat, Stands};
+use purge::agreement::roster::{Heartbeat, Said, Stands};
 use purge::ports::{PASSING_TTL, Posting};
 use purge::records::record::RECORD_BYTES_MAX;
 use purge::records::record_codec::{CodecError, decode_published, encode_published};
@@ -134,7 +133,7 @@ impl CopyCodec {
     pub fn beat_text(&self, beat: &Heartbeat) -> Result<String, UnwritableBeat> {
         let mut body = serde_json::to_string(beat)?;
         if body.len() > RECORD_BYTES_MAX {
-            let silent = Heartbeat { words: BTreeMap::new(), seqs: BTreeMap::new(), ..beat.clone() };
+            let silent = Heartbeat { said: Said::default(), ..beat.clone() };
             body = serde_json::to_string(&silent)?;
         }
         if body.len() > RECORD_BYTES_MAX {
@@ -164,7 +163,7 @@ impl CopyCodec {
             return Err(Disbelieved::Wrong("not a beat of ours: a part of it is too long, or no plain text"));
         }
         // They come to logs and terminals.
-        let texts = beat.words.values_mut().chain(beat.settings.values_mut());
+        let texts = beat.said.words.values_mut().chain(beat.settings.values_mut());
         texts.for_each(|text| text.retain(|c| !c.is_control()));
         beat.settings.retain(|name, _| is_plain(name));
         beat.stands.watch.retain(|name| is_plain(name));

@@ -156,6 +156,15 @@ async fn a_call_of_no_tool_is_an_error_of_the_protocol_and_one_with_wrong_argume
 
 /// A namespace becomes part of a request's path.
 #[test]
+fn a_host_is_asked_for_alone() {
+    let explain = |arguments: Value| asked("explain", &arguments).expect("a tool").is_ok();
+    assert!(explain(json!({ "host": "www.example.com" })));
+    assert!(explain(json!({ "host": "www.example.com", "namespace": "" })), "an empty text stands for none");
+    assert!(!explain(json!({ "host": "www.example.com", "namespace": "shop" })));
+    assert!(!explain(json!({ "host": "www.example.com", "name": "web" })));
+}
+
+#[test]
 fn a_namespace_is_the_name_of_one_and_an_empty_text_stands_for_none() {
     let status = |namespace: Value| asked("status", &json!({ "namespace": namespace })).expect("a tool");
     for none in [json!(""), json!(null)] {

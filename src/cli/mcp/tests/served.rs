@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use super::super::serve::{Answered, CALLS_MAX};
+use super::super::serve::{Answered, CALLS_MAX, UNREAD_MAX};
 use super::super::tools::Asked;
 use super::{Client, call, found, modern};
 
@@ -88,6 +88,57 @@ async fn a_few_are_answered_at_a_time_some_wait_and_one_more_is_refused() {
     };
     tokio::join!(asked, served);
     assert_eq!((now.get(), most.get()), (0, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_taken_back_while_it_is_made_is_not_answered_when_it_would_end() {
+    let (mut client, served) = Client::new(async |_| {
+        sleep(Duration::from_secs(1)).await;
+        found("", json!({}))
+    });
+    let asked = async {
+        client.says(&status(1, "shop")).await;
+        sleep(Duration::from_millis(500)).await;
+        client.says(&cancel(1)).await;
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(client.ids().await, Vec::<Value>::new());
+    };
+    tokio::join!(asked, served);
+}
+
+/// Goal: a client that ends its input and reads nothing is left at once. Method: it has room for one answer, and asks for several.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_the_input_is_seen_while_nothing_is_read() {
+    let (mut client, served) = Client::that_takes(1, async |_| found("", json!({})));
+    let begun = Instant::now();
+    let asked = async {
+        for id in 0..9 {
+            client.says(&status(id, "shop")).await;
+        }
+        client.lines = None;
+    };
+    tokio::join!(asked, served);
+    assert_eq!(begun.elapsed().as_secs(), 5, "as long as calls may go on after the last line");
+    assert_eq!(client.hears().await.map(|answer| answer["id"].clone()), Some(json!(0)), "what fitted was answered");
+    assert_eq!(client.hears().await, None);
+}
+
+/// Goal: who asks on and reads nothing fills no memory, and loses nothing by it. Method: it asks for more than may wait, and reads then.
+#[tokio::test(start_paused = true)]
+async fn lines_wait_while_many_answers_are_unread_and_each_is_answered_in_the_end() {
+    let (mut client, served) = Client::that_takes(1, async |_| found("", json!({})));
+    let all = 3 * UNREAD_MAX;
+    let asked = async {
+        for id in 0..all {
+            client.says(&modern(id, "server/discover", json!({}))).await;
+        }
+        sleep(Duration::from_secs(60)).await;
+        let lines = client.lines.as_ref().expect("it goes on");
+        let waiting = lines.max_capacity() - lines.capacity();
+        assert_eq!(all - waiting, UNREAD_MAX + 1, "those that wait, and the one that is on its way");
+        assert_eq!(client.ids().await.len(), all);
+    };
+    tokio::join!(asked, served);
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,6 +13,7 @@ mod hold;
 mod kinds;
 mod peer_status;
 mod pins;
+mod said;
 mod settings;
 mod trust;
 mod twins;
@@ -22,12 +23,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use kernel::id::{Member, Origin, Seq, WorkloadId, config_hash};
+use kernel::id::{Member, Origin, config_hash};
 use kernel::machine::Timestamp;
 
 use derived::Derived;
 pub use hold::{Hold, Reason};
 pub use peer_status::{Brought, PeerStatus};
+pub use said::{Said, Saying, WORDS_CHARS_MAX};
 pub use settings::{difference, settings};
 pub use trust::Trust;
 use twins::Twin;
@@ -74,12 +76,9 @@ pub struct Heartbeat {
     pub members: BTreeSet<Member>,
     /// The settings its configuration hash covers, in words, so that a difference can be named.
     pub settings: BTreeMap<String, String>,
-    /// How its rollouts in flight stand, in words, and only what it knows of itself.
-    pub words: BTreeMap<WorkloadId, String>,
-    /// Which rollout each of these words is about, by its number here. Older programs do not say so, and their words are not
-    /// shown (decision 36).
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub seqs: BTreeMap<WorkloadId, Seq>,
+    /// How its rollouts in flight stand.
+    #[serde(flatten)]
+    pub said: Said,
     /// The workloads that it watches, and where it runs.
     #[serde(flatten)]
     pub stands: Stands,
@@ -103,11 +102,6 @@ pub struct Stands {
 }
 
 impl Heartbeat {
-    /// How its rollout of this number stands, in its own words.
-    pub fn words_of(&self, workload: &WorkloadId, seq: Seq) -> Option<&String> {
-        self.words.get(workload).filter(|_| self.seqs.get(workload) == Some(&seq))
-    }
-
     /// Whether it says more than that its member lives and how its rollouts stand: another process or ledger than in the
     /// `earlier` beat, other members, another configuration, other kinds of workloads. The others should hear of that at once.
     pub fn is_news(&self, earlier: Option<&Self>) -> bool {

@@ -23,11 +23,13 @@
 mod board_state;
 mod doubts;
 mod holds;
+mod lately;
 mod membership;
 mod names;
 mod notice;
 mod ours;
 mod pace;
+mod parts;
 mod peer_records;
 mod pulse;
 mod queue;
@@ -45,7 +47,7 @@ use std::time::Duration;
 
 use crate::agreement::board::{Cursor, Interest, News, Posted, Posting};
 use crate::agreement::group::{self, Known, Told, View};
-use crate::agreement::roster::{Heartbeat, Hold, Pin, Reason, Roster, Servers, Standing, Stands, Trust};
+use crate::agreement::roster::{Heartbeat, Hold, Pin, Reason, Roster, Saying, Servers, Standing, Stands, Trust};
 use crate::records::record::{Record, Records};
 use kernel::answer::PortError;
 use kernel::floor::Floor;
@@ -147,7 +149,7 @@ pub enum Event {
     /// An [`Effect::Heartbeat`] was: with the beat of our name that was there before.
     Beaten(usize, Result<Option<Box<Heartbeat>>, NoAnswer>),
     /// An [`Effect::GatherWords`] was answered, at this time of the wall's clock: each with the rollout it is about.
-    WordsGathered(BTreeMap<WorkloadId, (Seq, String)>, i64),
+    WordsGathered(BTreeMap<WorkloadId, Saying>, i64),
     /// An [`Effect::ReadLedger`] was answered: with what the ledger holds, if there is one.
     LedgerRead(Result<Option<Kept>, NoAnswer>),
     /// An [`Effect::LoadRecord`] was: the record, and the floor no `seq` of a later one can fall below.

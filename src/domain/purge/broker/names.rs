@@ -316,7 +316,7 @@ impl Broker {
     /// Nothing of ours goes by this name, or something else does.
     pub(super) fn leave_followed(&mut self, name: &WorkloadId) {
         self.ours.leave(name);
-        self.peer_records.leave(name);
+        self.peer_records.leave(name, None);
         self.regressions.forget(name);
     }
 

@@ -11,8 +11,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use super::lately::Lately;
 use crate::agreement::board::{Heard, Posting};
 use crate::agreement::group::{Known, Told};
+use crate::records::record::Published;
 use crate::records::record_codec::{decode_published, encode_published};
 use kernel::id::{Member, Origin, Seq, WorkloadId};
 use kernel::machine::Timestamp;
@@ -70,6 +72,8 @@ pub(super) struct PeerRecords {
     dropped: bool,
     /// When everything was last read again.
     reread: Timestamp,
+    /// What was last shown of workloads that no rollout of ours follows any more, for people.
+    pub(super) lately: Lately,
     /// How many copies found no room.
     pub(super) too_many: u64,
 }
@@ -82,10 +86,11 @@ impl PeerRecords {
 
     /// Takes in what a board shows; returns whether anything changed.
     pub(super) fn hear(&mut self, heard: Heard) -> bool {
-        let Heard { member, workload, origin, said } = heard;
-        if *self.ledgers.entry(member.clone()).or_insert_with(|| origin.clone()) != origin {
+        if *self.ledgers.entry(heard.member.clone()).or_insert_with(|| heard.origin.clone()) != heard.origin {
             return false;
         }
+        self.lately.hear(&heard);
+        let Heard { member, workload, said, .. } = heard;
         let (seq, revision) = said.state();
         let copy = match said {
             Posting::Show(published) => {
@@ -123,6 +128,7 @@ impl PeerRecords {
             return false;
         }
         self.followed.copies.insert(workload.clone(), BTreeMap::new());
+        self.lately.leave(workload);
         for (member, copy) in self.sought.take(workload) {
             self.followed.put(workload, member, copy);
         }
@@ -130,9 +136,16 @@ impl PeerRecords {
         true
     }
 
-    /// No rollout of ours follows it any more.
-    pub(super) fn leave(&mut self, workload: &WorkloadId) {
-        for (member, copy) in self.followed.take(workload) {
+    /// No rollout of ours follows it any more; `own` is our own record of it, if there still is one.
+    pub(super) fn leave(&mut self, workload: &WorkloadId, own: Option<(Member, Published)>) {
+        let copies = self.followed.take(workload);
+        if own.is_some() {
+            let decoded = |(member, copy): (&Member, &PeerRecord)| {
+                Some((member.clone(), decode_published(copy.text.as_ref()?.as_bytes()).ok()?))
+            };
+            self.lately.keep(workload, copies.iter().filter_map(decoded).chain(own));
+        }
+        for (member, copy) in copies {
             if copy.seeks || self.listens {
                 self.sought.put(workload, member, copy);
             }
@@ -219,6 +232,7 @@ impl PeerRecords {
     }
 
     fn forget(&mut self, member: &Member) {
+        self.lately.forget(member);
         let of_it = |shelf: &Shelf| -> Vec<WorkloadId> {
             shelf.copies.iter().filter(|(_, copies)| copies.contains_key(member)).map(|(id, _)| id.clone()).collect()
         };
@@ -416,7 +430,7 @@ mod tests {
         copies.follow(&web());
         copies.hear(heard("a", record(3, 1)));
         assert_eq!(shown(&copies), Some((3, 1)));
-        copies.leave(&web());
+        copies.leave(&web(), None);
         assert_eq!((shown(&copies), copies.bytes()), (None, 0));
     }
 
@@ -437,7 +451,7 @@ mod tests {
         assert!(lacking.len() == 3 && lacking[0] > id(150), "{lacking:?}");
         assert!(copies.read_again(Timestamp::default().after(REREAD_EVERY)));
         assert_eq!(copies.lacking(&members, 3), None);
-        (0..400).for_each(|number| copies.leave(&id(number)));
+        (0..400).for_each(|number| copies.leave(&id(number), None));
         assert_eq!(copies.bytes(), 0);
     }
 }

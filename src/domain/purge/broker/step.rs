@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{BACKOFF, BoardState, Broker, Effect, Event, Machine, NoAnswer};
 use crate::agreement::board::{AGAIN_MAX, News, Posted, Posting};
-use crate::agreement::roster::{Brought, Heartbeat};
+use crate::agreement::roster::{Brought, Heartbeat, Said, Saying};
 use crate::records::record::{Published, Record};
 use kernel::floor::Floor;
 use kernel::id::{Member, Seq, WorkloadId};
@@ -120,6 +120,7 @@ impl Broker {
     /// A record of ours was removed.
     fn forgotten(&mut self, now: Timestamp, local: WorkloadId, seq: Seq, revision: u64) {
         let had = self.unname(now, &local);
+        had.iter().for_each(|name| self.peer_records.lately.leave(name));
         if let Some(name) = had.filter(|name| self.names.is_free(name)) {
             self.post(&name, &Posting::Forget(seq, revision));
             if name == local {
@@ -227,17 +228,14 @@ impl Broker {
         let (member, origin) = (beat.member.clone(), beat.origin.clone());
         let said = |roster: &super::Roster| {
             let peer = roster.peer(&member);
-            peer.map(|peer| (peer.beat.words.clone(), peer.beat.seqs.clone())).unwrap_or_default()
+            peer.map(|peer| peer.beat.said.clone()).unwrap_or_default()
         };
         let stands = |roster: &super::Roster| roster.peer(&member).map(|peer| peer.beat.stands.clone());
         let (before, stood) = (said(roster), stands(roster));
         let brought = roster.hear(now, board, beat);
         let (after, stands) = (said(roster), stands(roster));
-        let other_words = before
-            .0
-            .keys()
-            .chain(after.0.keys())
-            .filter(|workload| spoken(&before, workload) != spoken(&after, workload));
+        let all = before.words.keys().chain(after.words.keys());
+        let other_words = all.filter(|workload| before.about(workload) != after.about(workload));
         changed.extend(other_words.filter(|workload| self.ours.follows(workload)).cloned());
         if stood != stands {
             changed.extend(self.ours.followed().cloned());
@@ -301,11 +299,10 @@ impl Broker {
     }
 
     /// Leaves a beat on every board, unless we give way to another allclear of our name.
-    fn beat(&mut self, now: Timestamp, words: BTreeMap<WorkloadId, (Seq, String)>, wall_ms: i64) {
+    fn beat(&mut self, now: Timestamp, sayings: BTreeMap<WorkloadId, Saying>, wall_ms: i64) {
         let Some(roster) = self.membership.roster.as_ref().filter(|roster| !roster.gives_way(now)) else { return };
         let (count, at_ms) = self.pulse.next(wall_ms);
         let named = |(local, said)| Some((self.names.of(&local)?.clone(), said));
-        let words: BTreeMap<WorkloadId, (Seq, String)> = words.into_iter().filter_map(named).collect();
         let beat = Heartbeat {
             member: self.identity.member.clone(),
             origin: self.identity.origin.clone(),
@@ -315,8 +312,7 @@ impl Broker {
             config: self.membership.standing.config.clone(),
             members: roster.pin().map(|pin| pin.members.clone()).unwrap_or_default(),
             settings: roster.settings(),
-            seqs: words.iter().map(|(workload, (seq, _))| (workload.clone(), *seq)).collect(),
-            words: words.into_iter().map(|(workload, (_, words))| (workload, words)).collect(),
+            said: Said::of(sayings.into_iter().filter_map(named).collect()),
             stands: self.identity.stands.clone(),
             at_ms,
         };
@@ -394,8 +390,9 @@ impl Broker {
 
     /// The rollout that followed the workload has ended.
     fn left(&mut self, now: Timestamp, workload: WorkloadId) {
+        let own = self.ours.record(&workload).cloned().map(|record| (self.identity.member.clone(), record.into()));
         self.ours.leave(&workload);
-        self.peer_records.leave(&workload);
+        self.peer_records.leave(&workload, own);
         if self.is_wanted(&workload) {
             self.waking.idled(now, workload);
         } else {
@@ -415,13 +412,6 @@ impl Broker {
 fn is_same_process(one: &str, other: &str) -> bool {
     let process = |boot: &str| boot.rsplit_once('-').map(|(process, _)| process.to_owned());
     process(one).is_some_and(|one| !one.is_empty() && Some(one) == process(other))
-}
-
-/// The words a member has about its rollouts, and which of them each is about.
-type Spoken = (BTreeMap<WorkloadId, String>, BTreeMap<WorkloadId, Seq>);
-
-fn spoken<'a>((words, seqs): &'a Spoken, workload: &WorkloadId) -> (Option<&'a String>, Option<&'a Seq>) {
-    (words.get(workload), seqs.get(workload))
 }
 
 /// The post of a record.

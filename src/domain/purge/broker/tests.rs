@@ -67,6 +67,11 @@ fn grouped() -> Broker {
     broker
 }
 
+/// One rollout, in words.
+fn saying(workload: WorkloadId, seq: u64) -> BTreeMap<WorkloadId, Saying> {
+    [(workload, Saying { seq: Seq(seq), words: "waits".to_owned(), since_ms: Some(40) })].into()
+}
+
 fn posts(effects: &[Effect]) -> Vec<(usize, usize)> {
     let posts = effects.iter().filter_map(|effect| match effect {
         Effect::Post(board, postings) => Some((*board, postings.len())),
@@ -299,7 +304,7 @@ fn a_newer_copy_of_our_own_record_is_compared_with_the_ledger() {
 #[test]
 fn beats_go_to_every_board_and_say_whom_we_agree_with() {
     let mut broker = grouped();
-    let effects = broker.step(at(5), Event::WordsGathered(BTreeMap::from([(id("web"), (Seq(2), "waits".into()))]), 77));
+    let effects = broker.step(at(5), Event::WordsGathered(saying(id("web"), 2), 77));
     let beats: Vec<_> = effects
         .iter()
         .filter_map(|effect| match effect {
@@ -309,7 +314,7 @@ fn beats_go_to_every_board_and_say_whom_we_agree_with() {
         .collect();
     assert_eq!(beats.iter().map(|(board, _)| *board).collect::<Vec<_>>(), [0, 1]);
     let beat = beats[0].1;
-    assert_eq!((beat.members.len(), beat.at_ms, beat.words.len()), (2, 77, 1));
+    assert_eq!((beat.members.len(), beat.at_ms, beat.said.words.len()), (2, 77, 1));
     assert_eq!(beat.config, broker.view(at(5), &id("web")).config);
 }
 

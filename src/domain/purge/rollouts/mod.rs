@@ -3,6 +3,7 @@
 pub mod browse;
 pub mod edge;
 pub mod goal;
+pub mod part;
 pub mod rollout;
 pub mod unwell;
 pub mod versions;

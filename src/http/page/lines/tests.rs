@@ -1,5 +1,6 @@
 use super::*;
 use crate::looking::About;
+use purge::rollouts::part::PartsSeen;
 
 fn of(name: &str, at_edge: Has) -> Summary {
     let purged = at_edge == Has::Same;
@@ -77,6 +78,33 @@ fn what_moves_again_has_one_row_and_its_end_before_is_not_shown() {
         ..Observation::default()
     };
     assert_eq!(shown(&seen), [("web".to_owned(), Mood::Busy)]);
+}
+
+#[test]
+fn an_edge_that_another_member_knows_to_be_stale_is_amber_at_rest_if_it_was_heard_from() {
+    let part = |member: &str, stale: Option<&str>| PartSeen {
+        member: member.to_owned(),
+        is_self: member == "eu-1",
+        stale: stale.map(str::to_owned),
+        ..PartSeen::default()
+    };
+    let seen = |theirs: PartSeen| Observation {
+        recent: vec![of("web", Has::Same)],
+        parts: vec![PartsSeen {
+            workload: WorkloadId::deployment("shop", "web"),
+            members: vec![part("eu-1", None), theirs],
+        }],
+        ..Observation::default()
+    };
+    let mood = |seen: &Observation| with(seen, |lines| lines[0].mood());
+    let stale = seen(part("us-1", Some("/ is of before")));
+    assert_eq!(mood(&stale), Mood::Warn);
+    let headline = with(&stale, |lines| lines[0].headline());
+    assert_eq!(headline, "shop/web is stale at the edge, as us-1 says: / is of before");
+    let silent = Some("has not been heard from for more than a minute".to_owned());
+    assert_eq!(mood(&seen(PartSeen { silent, ..part("us-1", Some("/ is of before")) })), Mood::Good);
+    let moves = Observation { rollouts: vec![moving("web", Stage::Purge)], ..stale };
+    assert_eq!(mood(&moves), Mood::Busy, "a refusal may end with the next attempt");
 }
 
 #[test]

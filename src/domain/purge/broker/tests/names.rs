@@ -88,11 +88,10 @@ fn the_group_knows_it_by_that_name_and_rollouts_by_their_own() {
     broker.step(at(3), Event::Left(eu()));
     let effects = broker.tick(at(20));
     assert!(effects.contains(&Effect::Want(eu())), "{effects:?}");
-    let said = BTreeMap::from([(eu(), (Seq(3), "rolling".to_owned()))]);
-    let effects = broker.step(at(20), Event::WordsGathered(said, 7));
+    let effects = broker.step(at(20), Event::WordsGathered(saying(eu(), 3), 7));
     let beat =
         effects.iter().find_map(|effect| if let Effect::Heartbeat(_, beat) = effect { Some(beat) } else { None });
-    assert_eq!(beat.unwrap().words.keys().collect::<Vec<_>>(), [&id("web")]);
+    assert_eq!(beat.unwrap().said.words.keys().collect::<Vec<_>>(), [&id("web")]);
 }
 
 #[test]

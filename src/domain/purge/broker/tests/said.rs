@@ -1,6 +1,7 @@
 //! What members say of themselves in their beats, and what becomes of it here.
 
 use super::*;
+use crate::agreement::roster::Said;
 use crate::bounds::policy::Agreement;
 use crate::records::record::Published;
 use kernel::id::Kind;
@@ -13,8 +14,8 @@ fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
     broker.step(at(1), Event::Read(0, news(vec![heard(&id("web"), rolling)])));
     let says = |seqs: &[(WorkloadId, Seq)], count| {
         let words = BTreeMap::from([(id("web"), "ImagePullBackOff".to_owned())]);
-        let seqs = seqs.iter().cloned().collect();
-        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, words, seqs, ..Heartbeat::default() };
+        let said = Said { words, seqs: seqs.iter().cloned().collect(), since: BTreeMap::new() };
+        let beat = Heartbeat { member: "eu-2".into(), origin: "o2".into(), count, said, ..Heartbeat::default() };
         Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() })))
     };
     let own = |broker: &Broker| {
@@ -28,6 +29,47 @@ fn words_about_an_earlier_rollout_are_not_shown_of_a_later_one() {
     let effects = broker.step(at(3), says(&[(id("web"), Seq(3))], 3));
     assert_eq!(own(&broker).as_deref(), Some("ImagePullBackOff"));
     assert!(effects.contains(&Effect::Tell(id("web"))));
+}
+
+/// Goal: each member's part is shown with its own reason, beside the version that it is about; after the end it stays for people, and
+/// is no memory for decisions. Method: one other member rolls out, says why it waits, goes silent, ends, and comes back with a later one.
+#[test]
+fn the_parts_of_all_members_are_shown_in_flight_and_after_the_end_and_how_old_they_are() {
+    let mut broker = grouped();
+    published(&mut broker, "web", seeking(1));
+    let rolling = Record { phase: crate::records::record::Phase::Rolling, ..record(3, 1) };
+    broker.step(at(1), Event::Read(0, news(vec![heard(&id("web"), rolling)])));
+    let saying = Saying { seq: Seq(3), words: "ImagePullBackOff".to_owned(), since_ms: Some(1_000) };
+    let said = Said::of([(id("web"), saying)].into());
+    let beat =
+        Heartbeat { member: "eu-2".into(), origin: "o2".into(), count: 1, said, at_ms: 9_000, ..Heartbeat::default() };
+    broker.step(at(1), Event::Read(0, Ok(Box::new(News { beats: vec![beat], ..News::default() }))));
+    let shown = |broker: &Broker, seconds| {
+        let members = broker.parts(at(seconds), &id("web")).members;
+        assert_eq!(members.iter().map(|part| part.member.as_str()).collect::<Vec<_>>(), ["eu-1", "eu-2"]);
+        members
+    };
+    let members = shown(&broker, 2);
+    assert_eq!((members[0].is_self, members[0].seq, members[0].says.as_deref()), (true, Some(2), None));
+    let theirs = &members[1];
+    assert_eq!((theirs.phase.as_str(), theirs.seq, theirs.for_s), ("rolling", Some(3), Some(8)));
+    assert_eq!((theirs.says.as_deref(), &theirs.silent), (Some("ImagePullBackOff"), &None));
+    assert!(shown(&broker, 60)[1].silent.as_ref().is_some_and(|why| why.contains("has not been heard from")));
+
+    // A later one there has another reason, or none yet.
+    let later = |revision| Record { phase: crate::records::record::Phase::Complete, ..record(5, revision) };
+    broker.step(at(3), Event::Read(0, news(vec![heard(&id("web"), later(1))])));
+    assert_eq!((shown(&broker, 4)[1].seq, &shown(&broker, 4)[1].says), (Some(5), &None));
+    broker.step(at(5), Event::Left(id("web")));
+    assert_eq!(broker.lately().collect::<Vec<_>>(), [id("web")]);
+    let members = shown(&broker, 6);
+    assert_eq!((members[0].seq, members[1].seq), (Some(2), Some(5)));
+    let view = broker.view(at(6), &id("web"));
+    assert!(view.members.values().all(Option::is_none), "nothing is decided by what is kept for people");
+    broker.step(at(7), Event::Read(0, news(vec![heard(&id("web"), later(9))])));
+    assert_eq!(shown(&broker, 8)[1].seq, Some(5));
+    broker.step(at(9), Event::Forgotten(id("web"), Seq(2), 9));
+    assert_eq!(broker.lately().count(), 0);
 }
 
 fn db() -> WorkloadId {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::records::record::{Outcome, Vote};
+use crate::records::record::{Outcome, Record, Vote};
 use crate::rollouts::rollout::Rollout;
 use crate::rollouts::rollout::traced::name;
 use kernel::id::{Member, Seq, Vector};
@@ -54,6 +54,16 @@ impl Rollout {
     /// The open votes of the durable record.
     fn open_votes(&self) -> impl Iterator<Item = &Vote> {
         self.record.durable.iter().flat_map(|record| &record.votes).filter(|vote| vote.closed.is_none())
+    }
+
+    /// The ids in the group of all rollouts that the durable record still knows, each with its number here: notices of closed votes and of
+    /// looks at the edge may follow, and each member's notice of a vote has the same bytes, with whosever number.
+    pub fn numbers(&self) -> Vec<(String, Seq)> {
+        let durable = || self.record.durable.iter();
+        let votes = durable().flat_map(Record::all_kept);
+        let votes = votes.map(|vote| (self.rollout_under(vote.name.as_ref(), &vote.vector), vote.seq));
+        let looks = durable().flat_map(|record| record.looks.values());
+        votes.chain(looks.map(|proving| (proving.rollout.clone(), proving.seq))).collect()
     }
 
     /// Whom the open votes are for.

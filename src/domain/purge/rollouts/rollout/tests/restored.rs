@@ -38,6 +38,25 @@ fn a_deployment_that_was_restored_alone_is_seen_although_its_generation_went_bac
     assert_eq!(story.machine.next_deadline(), None);
 }
 
+/// Goal: the page has the number of this cluster for what an earlier life voted for and closed. Method: a life begins with a record that has
+/// an open vote, a closed one and one that is owed, each with a number of its own.
+#[test]
+fn a_new_life_knows_the_numbers_of_votes_that_are_closed() {
+    let vote = |seq: u64, closed| {
+        let vector = Vector([("c1".into(), Component::bare(Origin(format!("o{seq}")), Seq(seq)))].into());
+        let json = serde_json::json!({"v": vector, "s": seq, "i": {}, "p": ["/*"]});
+        Vote { closed, ..serde_json::from_value::<Vote>(json).unwrap() }
+    };
+    let votes = vec![vote(5, Some(Outcome::Purged)), vote(6, None)];
+    let record = Record { votes, owed: vec![vote(4, Some(Outcome::Owed))], ..Record::first(Seq(6)) };
+    let machine = Rollout::resume(identity(), Policy::default(), Seq(0), Some(record));
+    let numbers = machine.numbers();
+    assert_eq!(numbers.iter().map(|(_, seq)| seq.0).collect::<Vec<_>>(), [4, 5, 6]);
+    assert_eq!(machine.votes_beside(&[]).len(), 1, "what is closed is not logged again");
+    let rollouts: std::collections::BTreeSet<&String> = numbers.iter().map(|(rollout, _)| rollout).collect();
+    assert_eq!(rollouts.len(), 3);
+}
+
 // Faults: A6
 #[test]
 fn a_watch_that_lags_costs_one_look_and_changes_nothing() {
