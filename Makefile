@@ -56,7 +56,7 @@ linted: ## Builds the tests and checks everything meanwhile, as `lint` does
 	$(LINTED) $(CARGO) test $(LOCKED) --workspace --all-targets --no-run
 
 .PHONY: test-setup
-test-setup: ## Gets what the tests need beside Rust: moto, dulwich, helm, kubectl, the API's schemas, git, sshd, redis-server and varnish
+test-setup: ## Gets what the tests need beside Rust: moto, dulwich, helm, kubectl, the API's schemas, git, sshd, redis-server, varnish and nginx
 	@scripts/test-setup.sh
 
 .PHONY: fmt

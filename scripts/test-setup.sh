@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Gets what the tests need beside Rust: moto (CloudFront's XML and paging, STS) and dulwich (a git server that is not git) in
 # .venv; kubernetes-validate (the API's schemas), the SDK of CloudEvents, Lua, CEL, mcp (the official client of the Model Context Protocol), helm
-# and kubectl there too; git, ssh, sshd, redis-server and varnishd. Safe to repeat: what is there already is left alone, and then it is silent.
+# and kubectl there too; git, ssh, sshd, redis-server, varnishd and nginx. Safe to repeat: what is there already is left alone, and then it is silent.
 set -euo pipefail
 
 # Pinned: the tests know these versions' departures from the real services (tests/adapter/cloudfront.rs, tests/forge/git/dulwich.rs).
@@ -136,7 +136,7 @@ program() {
   fi
   printf 'test-setup: installing %s\n' "$package"
   step 'updating the package index' "${sudo[@]}" apt-get update -qq
-  step "installing $package" "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends "$package"
+  step "installing $package" "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq --no-install-recommends $package
   if [[ $# != 0 && -d /run/systemd/system ]]; then
     step "ending the services of $package" "${sudo[@]}" systemctl disable --now "$@"
   fi
@@ -146,4 +146,5 @@ program git git 'git 2.31'
 program ssh openssh-client 'OpenSSH 8.2'
 program sshd openssh-server 'OpenSSH 8.2' ssh
 program redis-server redis-server 'Redis 6' redis-server
-program varnishd varnish 'Varnish 6' varnish varnishncsa
+program varnishd varnish 'Varnish 6.6' varnish varnishncsa
+program nginx 'nginx libnginx-mod-http-cache-purge' 'nginx 1.22 with its module cache-purge' nginx

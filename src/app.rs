@@ -23,9 +23,10 @@ use tokio::sync::oneshot;
 use crate::actors::ports::Ports;
 use crate::actors::root::Root;
 use crate::actors::{Env, Grouping, Settings};
+use crate::adapters::caches::CacheEndpoints;
 use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{self, CloudFront};
-use crate::adapters::dry_run::{DryCdn, DryEvents, DryNotifier};
+use crate::adapters::dry_run::{DryCaches, DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::edge_look::EdgeLook;
 use crate::adapters::edge_sight::EdgeAndPods;
@@ -52,7 +53,7 @@ use crate::telemetry::Metrics;
 use kernel::id::Member;
 use kernel::replica::lease::Replica;
 use notices::delivery;
-use purge::ports::{Board, Cdn, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier};
+use purge::ports::{Board, Caches, Cdn, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier};
 use purge::purges::catalog::Freshness;
 
 pub use process::Running;
@@ -64,8 +65,7 @@ use start_error::ask;
 const BOOT_CHARS: usize = 8;
 
 /// What a dry run does not do, for who reads its first lines.
-const DRY_RUN_LEAVES_OUT: &str =
-    "purges, webhooks, Events, Jobs, proposals to forges, and every write to the cluster and to Redis";
+const DRY_RUN_LEAVES_OUT: &str = "purges, requests to caches, webhooks, Events, Jobs, proposals to forges, and every write to the cluster and to Redis";
 
 /// What is not configuration but still has to be known to start.
 #[derive(Default)]
@@ -115,6 +115,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         .following(config.kinds.clone())
         .versions(config.version.of.clone());
     let cluster = Arc::new(cluster);
+    let caches = caches(config, &cluster, overrides.stand_ins.is_some())?;
     let edge = edge(cluster.clone(), config.proof.private_hosts.clone(), clock.clone(), overrides.stand_ins.as_ref())?;
     let cluster: Arc<dyn ClusterView> = cluster;
     let beside = Beside { ledger: ledger.clone(), cluster: cluster.clone() };
@@ -128,6 +129,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         ledger,
         cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
         edge,
+        caches,
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
         lease,
         boards,
@@ -251,6 +253,15 @@ fn edge(
     let look = look.with_stand_ins(stand_ins.cloned().unwrap_or_default());
     let sight = EdgeAndPods::new(look, cluster);
     Ok(Arc::new(if stand_ins.is_some() { sight.among_stand_ins() } else { sight }))
+}
+
+/// The way to caches. A dry run asks none.
+fn caches(config: &Config, cluster: &Arc<Cluster>, among_stand_ins: bool) -> Result<Arc<dyn Caches>, StartError> {
+    if config.dry_run {
+        return Ok(Arc::new(DryCaches));
+    }
+    let caches = CacheEndpoints::new(cluster.clone()).map_err(StartError::Edge)?;
+    Ok(Arc::new(if among_stand_ins { caches.among_stand_ins() } else { caches }))
 }
 
 async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> {

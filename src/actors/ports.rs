@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use objects::ports::{pipeline, repo};
-use purge::ports::{Board, Cdn, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier, Random};
+use purge::ports::{Board, Caches, Cdn, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier, Random};
 
 /// The ports, in one hand.
 #[derive(Clone)]
@@ -15,6 +15,7 @@ pub struct Ports {
     pub ledger: Arc<dyn Ledger>,
     pub cdn: Arc<dyn Cdn>,
     pub edge: Arc<dyn EdgeSight>,
+    pub caches: Arc<dyn Caches>,
     pub notifier: Arc<dyn Notifier>,
     /// By which one of several replicas is chosen to work; `None`: this one always works.
     pub lease: Option<Arc<dyn Lease>>,

@@ -122,6 +122,7 @@ impl Drives<Attended> for RolloutActor {
             Effect::Absent(floor) => self.tell_absent(floor),
             Effect::Look => self.look(None, ctx),
             Effect::Recheck(vector) => self.look(Some(vector), ctx),
+            Effect::AskCache(of, question) => self.ask_cache(of, question, ctx),
             Effect::FindOldPods(workload) => self.find_old_pods(workload, ctx),
             Effect::FindSite(workload, age, had) => self.find_site(workload, age, had, ctx),
             Effect::Match(vector, plan) => self.match_plan(vector, plan, false, ctx),

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use kernel::id::{InvalidationId, Reference, Subject};
+use kernel::id::{InvalidationId, Reference, Subject, WorkloadId};
 use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 use kernel::remark::{Remark, Remarked};
 use notices::delivery::{Delivery, Reply};
 use notices::notice::{Kind, Notice};
-use purge::ports::{Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError, Receiver};
+use purge::caches::asking::{Answers, Question};
+use purge::ports::{
+    Caches, Cdn, CdnError, EventSink, Found, Invalidation, InvalidationStatus, Notifier, PortError, Receiver,
+};
 
 /// Lists the real distributions and creates nothing.
 pub struct DryCdn(pub Arc<dyn Cdn>);
@@ -94,5 +97,15 @@ impl EventSink for DryEvents {
     async fn remark(&self, remark: &Remark, _: &Remarked, _: i64) -> Result<(), PortError> {
         tracing::debug!(reason = remark.reason, "dry run: would publish an Event");
         Ok(())
+    }
+}
+
+/// Asks no cache, and takes each for one without pods.
+pub struct DryCaches;
+
+#[async_trait]
+impl Caches for DryCaches {
+    async fn ask(&self, _: &WorkloadId, _: &Question) -> Result<Answers, PortError> {
+        Ok(Answers::default())
     }
 }

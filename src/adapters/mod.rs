@@ -1,5 +1,6 @@
 //! One outside system per file, each behind a port. Adapters perform calls and report; none decides.
 
+pub mod caches;
 pub mod calendar;
 pub mod clock;
 pub mod cloudfront;

@@ -7,6 +7,7 @@
 //! Not for the reason of one workload (`allclear explain`), nor for what is going on now (`allclear status`).
 
 mod aws;
+mod caches;
 pub mod catalog;
 mod cluster;
 mod controller;
@@ -154,6 +155,7 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
     );
     findings.extend(of_hooks);
     findings.extend(found.findings);
+    findings.extend(caches::caches(&policy.caches, cluster.as_ref(), found.served.as_ref()).await);
     findings.extend(agreed);
     if account.distributions.is_some() {
         findings.extend(aws::actions(&outside.cdn, &found.matched, HOST_SERVED).await);

@@ -16,8 +16,9 @@ use super::problem::Place;
 
 /// The keys that are published: each is about what becomes of a workload, and none names a file, an address or a credential. A name
 /// that ends in a dot stands for all keys of a section.
-const PUBLISHED: [&str; 23] = [
+const PUBLISHED: [&str; 24] = [
     "watch.",
+    "cache",
     "rollout.",
     "version.",
     "purge.",

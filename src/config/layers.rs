@@ -18,7 +18,7 @@ use kernel::text::unread;
 pub(super) const DEFAULT_TOML: &str = include_str!("../../configs/default.toml");
 
 /// The keys that are lists of tables, each table with keys of its own: `[[tenants.allow]]`. Only a file can give them.
-const TABLES: [&str; 2] = ["tenants.allow", "workloads.custom"];
+const TABLES: [&str; 3] = ["cache", "tenants.allow", "workloads.custom"];
 
 /// A value as it was given, not yet judged.
 #[derive(Clone)]
@@ -279,18 +279,26 @@ impl<'a> TomlReader<'a> {
     }
 }
 
-/// A list of tables of plain values; otherwise the name of what it is.
+/// A list of tables of plain values, or of tables of scalars; otherwise the name of what it is.
 fn tables(value: &DeValue<'_>) -> Result<ValueKind, &'static str> {
     let DeValue::Array(items) = value else { return plain(value) };
     let table = |item: &DeValue<'_>| match item {
         DeValue::Table(entries) => entries
             .iter()
-            .map(|(name, value)| Ok((name.get_ref().to_string(), Value::new(None, plain(value.get_ref())?))))
+            .map(|(name, value)| Ok((name.get_ref().to_string(), Value::new(None, entry(value.get_ref())?))))
             .collect::<Result<Map<String, Value>, &'static str>>()
             .map(|table| Value::new(None, ValueKind::Table(table))),
         other => scalar(other).map(|kind| Value::new(None, kind)),
     };
     items.iter().map(|item| table(item.get_ref())).collect::<Result<Vec<Value>, _>>().map(ValueKind::Array)
+}
+
+/// A value of an entry.
+fn entry(value: &DeValue<'_>) -> Result<ValueKind, &'static str> {
+    let DeValue::Table(inner) = value else { return plain(value) };
+    let scalars =
+        inner.iter().map(|(name, value)| Ok((name.get_ref().to_string(), Value::new(None, scalar(value.get_ref())?))));
+    scalars.collect::<Result<Map<String, Value>, &'static str>>().map(ValueKind::Table)
 }
 
 /// A scalar or a list of scalars; otherwise the name of what it is.

@@ -14,6 +14,7 @@
 
 mod address;
 mod advice;
+mod caches;
 mod custom;
 mod env;
 mod filter;
@@ -40,8 +41,8 @@ mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use address::{RedisAddress, Refused, WebUrl};
@@ -54,7 +55,7 @@ pub use mask::Secret;
 pub use pipeline::{Enabled, Git, Pipeline, Repo, Secrets};
 pub use problem::{Invalid, Place, Problem, Warning};
 pub use reference::{Reference, reference, reference_tables};
-pub use serving::Hooks;
+pub use serving::{Hooks, Http};
 pub use show::Effective;
 pub use traces::Traces;
 
@@ -69,6 +70,7 @@ use purge::bounds::policy::{
     Agreement, AtBarrier, AtTimeout, Choice, Missing, OnMissing, OnRollback, Policy, Versions,
 };
 use purge::bounds::tenants::Tenants;
+use purge::caches::Cache;
 use purge::purges::purge::{Pace, Rate};
 use purge::records::rules::Rules;
 use values::Values;
@@ -284,6 +286,8 @@ pub struct Purge {
     pub again: Again,
     /// Before a purge by cache tags, whether answers carry the header with their tags.
     pub sample_tags: bool,
+    /// `[[cache]]`: what is asked to let go before a purge.
+    pub caches: Vec<Arc<Cache>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -399,17 +403,6 @@ pub struct Webhooks {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Http {
-    /// Where probes and metrics are served.
-    pub listen: SocketAddr,
-    /// Where API and status page are served, and probes and metrics too.
-    pub page: SocketAddr,
-    /// The token by which others may ask, beside the probes, whether the edge is purged, read from `http.fresh_token_file`; `None`:
-    /// they may not.
-    pub fresh: Option<Secret<String>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log {
     /// A level, or a filter of `tracing_subscriber::EnvFilter`, which accepted it.
     pub level: String,
@@ -446,6 +439,7 @@ impl Config {
                 rules: Rules::CURRENT,
             },
             proof: self.proof.policy(self.purge.again),
+            caches: self.purge.caches.clone(),
         }
     }
 

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use super::Http;
 use super::address::Refused;
 use super::mask::Secret;
 use super::pipeline::{Enabled, Pipeline};
@@ -31,6 +30,18 @@ const HOOK_KEY_CHARS_MIN: usize = 16;
 
 /// Networks of proxies at most.
 const PROXIES_MAX: usize = 64;
+
+/// `http.*`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Http {
+    /// Where probes and metrics are served.
+    pub listen: SocketAddr,
+    /// Where API and status page are served, and probes and metrics too.
+    pub page: SocketAddr,
+    /// The token by which others may ask, beside the probes, whether the edge is purged, read from `http.fresh_token_file`; `None`:
+    /// they may not.
+    pub fresh: Option<Secret<String>>,
+}
 
 /// `hooks.*`
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! What is given in layers, and what comes out: all of `load`.
 
+use super::*;
 use expect_test::{expect, expect_file};
 
-use super::*;
-
+mod caches;
 mod custom;
 mod derived;
 mod looks;

@@ -7,6 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
+use super::caches;
 use super::custom;
 use super::group;
 use super::looks;
@@ -179,6 +180,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
     let on_rollback = values.choice("purge.on_rollback", &rollback);
     let again = again(values);
     let sample_tags = values.truth("purge.sample_tags");
+    let caches = caches::read(values, paths.as_ref());
     Some(Purge {
         paths: paths?,
         debounce: debounce?,
@@ -190,6 +192,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
         on_rollback: on_rollback?,
         again: again?,
         sample_tags: sample_tags?,
+        caches: caches?,
     })
 }
 

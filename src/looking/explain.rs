@@ -2,6 +2,7 @@
 //! together. [`Explanation`] is the answer; programs get it as JSON, and people as the text that it displays.
 
 mod beside;
+mod caches;
 pub(crate) mod distributions;
 pub mod model;
 pub(crate) mod text;
@@ -200,7 +201,7 @@ impl Answers {
                 (Section::Missing { missing }, _) => Section::missing(missing),
                 (Section::Known(_), _) => Section::Known(None),
             },
-            site: each(&found, |site| Section::Known(shown(site, &narrow, &unread))),
+            site: each(&found, |at| caches::beside(shown(at, &narrow, &unread), (at, &narrow), &workload, policy)),
             distributions,
             paths,
             proof: each(&workload, |workload| Section::Known(proof(workload, policy))),
@@ -307,6 +308,7 @@ fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>, unread: &[String]) -> Si
         load_balancers: site.origins.iter().cloned().collect(),
         rejected: site.rejected.iter().map(reject).collect(),
         unread: unread.to_vec(),
+        caches: Vec::new(),
     }
 }
 

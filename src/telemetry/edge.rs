@@ -10,6 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
+use super::caches::Caches;
 use super::labels::{ByDistribution, ByNamespace, Label};
 use kernel::id::Seq;
 use kernel::names::distribution::DistributionId;
@@ -30,6 +31,7 @@ pub struct Edge {
     fresh: Histogram,
     waiting: Gauge,
     questions: Family<Label, Counter>,
+    pub caches: Caches,
 }
 
 impl Default for Edge {
@@ -41,6 +43,7 @@ impl Default for Edge {
             fresh: Histogram::new(FRESH_BUCKETS),
             waiting: Gauge::default(),
             questions: Family::default(),
+            caches: Caches::default(),
         }
     }
 }
@@ -61,6 +64,7 @@ impl Edge {
             self.waiting.clone(),
         );
         registry.register("edge_questions", "Questions to the edge, by outcome", self.questions.clone());
+        self.caches.register(registry);
         for outcome in [ANSWERED, FAILED] {
             drop(self.questions.get_or_create(&[("outcome", outcome)]));
         }

@@ -58,7 +58,8 @@ pub const TIMED: [&str; 5] = ["create_invalidation", "look_at_git", "propose", "
 
 /// Calls to the outside that are counted where they fail, and other failures that are counted there. `tests/tidy/telemetry.rs` compares
 /// this list with the actors.
-pub const FAILURES: [&str; 67] = [
+pub const FAILURES: [&str; 68] = [
+    "ask_cache",
     "ask_verdict",
     "create_invalidation",
     "create_invalidation_for_distribution_tenant",
@@ -167,6 +168,7 @@ pub const EFFECTS: [(&str, &[&str]); 8] = [
             "find_old_pods",
             "find_site",
             "recheck",
+            "ask_cache",
             "match",
             "compare",
             "purge",

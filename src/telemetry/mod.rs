@@ -4,6 +4,7 @@
 //! disagree. Not for telling users; that is `notices::notice` and its ways out.
 
 mod boards;
+mod caches;
 pub mod chronicle;
 mod doors;
 mod edge;

@@ -112,7 +112,7 @@ pub fn ok(headers: &str, body: &str) -> Script {
     Script { said: said.into_bytes(), then: Then::Close }
 }
 
-fn redirect(to: &str) -> Script {
+pub fn redirect(to: &str) -> Script {
     let said = format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
     Script { said: said.into_bytes(), then: Then::Close }
 }

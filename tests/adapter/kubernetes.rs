@@ -56,12 +56,12 @@ impl Bench {
     }
 
     /// A view of everything, at the pace of a test.
-    fn view(&self) -> Cluster {
+    pub fn view(&self) -> Cluster {
         self.cluster(Scope::All, brisk())
     }
 
     /// Answers the next requests that match with a status.
-    fn refuse(&self, status: u16, times: u32, matches: impl Fn(&Request) -> bool + Send + Sync + 'static) {
+    pub fn refuse(&self, status: u16, times: u32, matches: impl Fn(&Request) -> bool + Send + Sync + 'static) {
         let body = format!(r#"{{"kind":"Status","code":{status},"message":"refused by the test"}}"#);
         let answer = Action::Answer(Reply::full(status, "application/json", body));
         self.server.inject(Fault::once(When::Before, answer).matching(matches).times(times));

@@ -13,6 +13,7 @@
 
 mod board;
 mod by_hand;
+mod caches;
 mod certificates;
 mod check;
 mod cloudfront;

@@ -13,6 +13,9 @@ pub fn failure(effect: &Effect) -> Option<Event> {
         Effect::Match(vector, _) | Effect::Compare(vector, _) => {
             Event::MatchFailed(vector.clone(), "the listing failed".to_owned())
         }
+        Effect::AskCache(of, question) => {
+            Event::CacheAnswered(of.clone(), question.back(), Err("no answer".to_owned()))
+        }
         Effect::Tell(notice) => Event::TellFailed(notice.id.clone(), "no answer".to_owned()),
         // Whoever carries purges out was rebuilt, and has forgotten it.
         Effect::Purge(_) => Event::PeersRestarted,

@@ -361,6 +361,7 @@ impl World {
                 }
                 Event::Told(notice.id)
             }
+            Effect::AskCache(..) => unreachable!("caches have a search of their own"),
             Effect::AskEdge(..) | Effect::LeaveEdge(_) => unreachable!("looks have a search of their own"),
             Effect::Publish(_) | Effect::Absent(_) | Effect::End => unreachable!("handled when it is asked for"),
         }

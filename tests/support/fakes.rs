@@ -218,6 +218,7 @@ impl World {
             ledger: Arc::new(self.clone()),
             cdn: Arc::new(self.clone()),
             edge: Arc::new(self.clone()),
+            caches: Arc::new(self.clone()),
             notifier: Arc::new(self.clone()),
             lease: None,
             boards: self.boards(),

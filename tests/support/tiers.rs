@@ -12,6 +12,7 @@
 //!
 //! It cannot prove what CloudFront does: above all whether an answer in flight is stored after a purge. Purges by tag do nothing here.
 
+mod inner;
 mod purges;
 mod site;
 mod varnish;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 
 use sandbox::cloudfront::CloudFrontStandIn;
 
+pub use inner::Nginx;
 use purges::Purges;
 pub use purges::{Lag, Tier};
 pub use site::Site;

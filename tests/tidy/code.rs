@@ -18,8 +18,8 @@ const FUNCTION_LINES_MAX: usize = 70;
 const FIELDS_MAX: usize = 12;
 
 /// Structs of data that may have more: each is a list of facts about one thing, written or read as it is.
-const LISTS_OF_FACTS: [&str; 8] =
-    ["Notice", "Order", "Record", "RepoSpec", "RunnerSpec", "Status", "Summary", "Workload"];
+const LISTS_OF_FACTS: [&str; 9] =
+    ["Notice", "Order", "Policy", "Record", "RepoSpec", "RunnerSpec", "Status", "Summary", "Workload"];
 
 /// What a decision may not reach: clocks, sockets, files, the environment, and orders that differ from run to run.
 const IMPURE: [&str; 8] =
@@ -138,7 +138,8 @@ fn what_decides_or_adapts_is_made_of_rooms() {
 }
 
 /// Of a rollout, in the order of its life. `advance` conducts them.
-const STAGES: [&str; 8] = ["observe", "barrier", "vote", "group_timeout", "execute", "progress", "owed", "close"];
+const STAGES: [&str; 9] =
+    ["observe", "barrier", "between", "vote", "group_timeout", "execute", "progress", "owed", "close"];
 
 #[test]
 fn no_stage_of_a_rollout_calls_another() {

@@ -54,18 +54,19 @@ const DOMAIN: [(&str, &[&str]); 6] = [
 ];
 
 /// The rooms of the purge from the bottom up, and the rooms that each may name.
-const PURGE: [(&str, &[&str]); 11] = [
+const PURGE: [(&str, &[&str]); 12] = [
+    ("caches", &[]),
     ("records", &[]),
     ("traffic", &["records"]),
     ("workloads", &["records"]),
-    ("bounds", &["records", "workloads"]),
+    ("bounds", &["caches", "records", "workloads"]),
     ("site", &["bounds"]),
     ("purges", &["bounds"]),
     ("agreement", &["bounds", "records"]),
-    ("rollouts", &["agreement", "bounds", "purges", "records", "site", "workloads"]),
+    ("rollouts", &["agreement", "bounds", "caches", "purges", "records", "site", "workloads"]),
     ("broker", &["agreement", "records", "rollouts"]),
     ("deployments", &["bounds", "records", "rollouts", "workloads"]),
-    ("ports", &["agreement", "purges", "records", "rollouts", "site", "workloads"]),
+    ("ports", &["agreement", "caches", "purges", "records", "rollouts", "site", "workloads"]),
 ];
 
 /// The same of objects of our own: the kit, and the two kinds on it.

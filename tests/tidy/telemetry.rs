@@ -196,7 +196,7 @@ fn every_effect_of_a_machine_is_shown_from_the_start() {
         ]
     };
     let machines = [
-        ("rollout", vec![("purge/rollouts/rollout/mod.rs", "impl Effect")]),
+        ("rollout", vec![("purge/rollouts/rollout/named.rs", "impl Effect")]),
         ("broker", vec![("purge/broker/mod.rs", "impl Effect")]),
         ("catalog", vec![("purge/purges/catalog.rs", "impl Effect")]),
         ("purge", vec![("purge/purges/purge/mod.rs", "impl Effect")]),

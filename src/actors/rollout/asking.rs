@@ -1,4 +1,4 @@
-//! What a rollout reads of the cluster. A failure is counted, logged, and handed to the machine in words; the machine decides
+//! What a rollout reads of the cluster, and what it asks of caches in it. A failure is counted, logged, and handed to the machine in words; the machine decides
 //! when to read again.
 
 use std::collections::BTreeSet;
@@ -10,8 +10,9 @@ use crate::actors::Env;
 use crate::actors::shell::Drives;
 use kernel::id::Vector;
 use kernel::names::host::Host;
+use purge::caches::asking::Question;
 use purge::ports::{ClusterView, PortError};
-use purge::rollouts::rollout::Event;
+use purge::rollouts::rollout::{Before, Event};
 use purge::site::Age;
 use purge::workloads::beside::{another_version, unseen};
 use purge::workloads::serving::{OldPods, old_pods};
@@ -108,6 +109,18 @@ impl RolloutActor {
         let event =
             |found: Result<_, PortError>| found.map_or_else(|why| Event::SiteFailed(why.to_string()), Event::SiteFound);
         self.read("read_site", found, event, ctx);
+    }
+
+    pub(super) fn ask_cache(&mut self, of: Before, question: Box<Question>, ctx: &mut Context<Self>) {
+        let (Env { ports, metrics, .. }, workload) = (self.env.clone(), self.start.workload.clone());
+        let (back, failed) = (question.back(), self.failed("ask_cache"));
+        let cache = back.0.clone();
+        let asked = async move { ports.caches.ask(&workload, &question).await };
+        self.ask(ctx, asked, move |answers| {
+            let answers = answers.inspect_err(failed).map_err(|why| why.to_string());
+            metrics.edge.caches.asked(&cache, answers.as_ref().ok());
+            Event::CacheAnswered(of, back, answers)
+        });
     }
 
     pub(super) fn see_services(&mut self, workload: Workload, ctx: &mut Context<Self>) {

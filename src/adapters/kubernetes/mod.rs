@@ -10,6 +10,7 @@ mod claims;
 pub mod crd;
 mod decode;
 pub mod desk;
+mod endpoints;
 mod events;
 pub mod finalizer;
 pub(crate) mod followed;
@@ -50,6 +51,7 @@ use kube::api::ListParams;
 
 pub use apiserver::{Clients, ConnectError, Options, Tempo, connect};
 pub use decode::workload as workload_decoder;
+pub use endpoints::{Endpoints, NoEndpoints};
 pub use events::{CONTROLLER, Events};
 pub use lease::KubernetesLease;
 

@@ -176,7 +176,7 @@ fn of_service(json: &str) -> Result<Option<(String, Vec<Named>)>, Unreadable> {
 pub(super) fn endpoints(json: &str) -> Result<Vec<Named>, Unreadable> {
     let slice: Slice = serde_json::from_str(json)?;
     let endpoint = |raw: RawEndpoint| {
-        let target = raw.target_ref.filter(|target| target.kind.as_deref() == Some("Pod"))?;
+        let target = raw.target_ref.filter(Target::is_pod)?;
         let of = Endpoint { pod: target.name?, serves: raw.conditions.unwrap_or_default().serves() };
         Some(Named { of, uid: target.uid })
     };
@@ -199,26 +199,32 @@ struct Slice {
 #[serde(rename_all = "camelCase")]
 struct RawEndpoint {
     conditions: Option<Conditions>,
-    target_ref: Option<TargetRef>,
+    target_ref: Option<Target>,
 }
 
 #[derive(Default, Deserialize)]
-struct Conditions {
+pub(super) struct Conditions {
     ready: Option<bool>,
     serving: Option<bool>,
 }
 
 #[derive(Deserialize)]
-struct TargetRef {
+pub(super) struct Target {
     kind: Option<String>,
-    name: Option<String>,
-    uid: Option<String>,
+    pub name: Option<String>,
+    pub uid: Option<String>,
+}
+
+impl Target {
+    pub(super) fn is_pod(&self) -> bool {
+        self.kind.as_deref() == Some("Pod")
+    }
 }
 
 impl Conditions {
     /// `serving` is what `ready` would be if the pod were not terminating; where it is not said, `ready` holds, and where that
     /// is not said either, it is true. A Service that publishes addresses that are not ready has `ready` in any case.
-    fn serves(&self) -> bool {
+    pub(super) fn serves(&self) -> bool {
         self.serving.or(self.ready).unwrap_or(true) || self.ready == Some(true)
     }
 }

@@ -140,6 +140,7 @@ checks! {
     CACHE_TAGS: Sites = "cache-tags";
     ANNOTATIONS: Sites = "annotations";
     PROOF: Sites = "proof";
+    CACHES: Sites = "caches";
     WEBHOOK_NAME: Webhooks = "webhook-name";
     WEBHOOK_ALLOWED: Webhooks = "webhook-allowed";
     WEBHOOK_TLS: Webhooks = "webhook-tls";

@@ -16,6 +16,7 @@ use crate::adapters::kubernetes::Scope;
 use crate::looking::page::count;
 use crate::looking::workloads::Listed;
 use kernel::names::distribution::{Distribution, DistributionId, Index};
+use kernel::names::host::Host;
 use kernel::refusal::Cause;
 use purge::bounds::policy::Policy;
 use purge::bounds::tenants::Tenancy;
@@ -32,6 +33,8 @@ const ALL: [Check; 6] = [HOST_SERVED, HOST_FOLLOWED, DISTRIBUTION_USABLE, CACHE_
 pub struct Sites {
     /// The distributions that serve something.
     pub matched: Vec<DistributionId>,
+    /// The hosts of all that is watched; `None` where not all are known.
+    pub served: Option<BTreeSet<Host>>,
     pub findings: Vec<Finding>,
 }
 
@@ -39,6 +42,7 @@ pub struct Sites {
 #[derive(Default)]
 struct Found {
     hosts: usize,
+    served: BTreeSet<Host>,
     hostless: usize,
     /// Without a host, where not all that may name one could be read.
     blind: usize,
@@ -52,7 +56,7 @@ struct Found {
 
 /// All of it was not tried, because of this.
 pub fn untried(after: Check) -> Sites {
-    Sites { matched: Vec::new(), findings: ALL.map(|check| check.after(after)).into() }
+    Sites { matched: Vec::new(), served: None, findings: ALL.map(|check| check.after(after)).into() }
 }
 
 /// Looks at all watched workloads. `account`: its name, in words.
@@ -102,6 +106,7 @@ pub async fn sites(
         let mut hosts: Vec<_> = site.hosts.keys().collect();
         hosts.retain(|host| owned.as_ref().is_none_or(|owned| owned.hosts.contains(*host)));
         found.hosts += hosts.len();
+        found.served.extend(hosts.iter().copied().cloned());
         let matches = index.matches_except(hosts.iter().copied(), &site.origins, &site.except);
         found.blind += usize::from(hosts.is_empty() && !unread.is_empty());
         found.troubles.extend(unread);
@@ -112,7 +117,8 @@ pub async fn sites(
     findings.extend(usable(&found));
     findings.push(tags(&found, cdn).await);
     findings.extend(said);
-    Sites { matched: found.matched.into_iter().collect(), findings }
+    let served = found.troubles.is_empty().then_some(found.served);
+    Sites { matched: found.matched.into_iter().collect(), served, findings }
 }
 
 impl Found {

@@ -19,6 +19,7 @@
 pub mod agreement;
 pub mod bounds;
 pub mod broker;
+pub mod caches;
 pub mod deployments;
 pub mod ports;
 pub mod purges;

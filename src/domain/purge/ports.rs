@@ -9,6 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::agreement::roster::{Heartbeat, Pin};
+use crate::caches::asking;
 use crate::records::record::{Record, Records};
 use crate::site::{Age, Gathered, RouteClaim};
 use crate::workloads::beside::Beside;
@@ -368,6 +369,14 @@ pub trait EdgeSight: Send + Sync {
     /// Asks one question, and new pods of the workload where both say so, within [`WAIT_MAX`](proof::asked::WAIT_MAX). What goes wrong is
     /// in a reply, in words.
     async fn ask(&self, workload: Option<&WorkloadId>, question: &Question) -> Answers;
+}
+
+/// Caches between the pods and the CDN, at their endpoints.
+#[async_trait]
+pub trait Caches: Send + Sync {
+    /// Asks every endpoint of a cache that serves now, but for those that have answered before, within the question's time. `of`: for
+    /// whose purge. Every endpoint that serves is in the answer; an error where it is not known which do.
+    async fn ask(&self, of: &WorkloadId, question: &asking::Question) -> Result<asking::Answers, PortError>;
 }
 
 /// Where webhooks are sent from. Knows the hooks by name; the machine never sees a URL or a secret.

@@ -4,8 +4,12 @@
 #![allow(clippy::expect_used, reason = "what is written here is right, and a test that learns otherwise shall fail")]
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::agreement::group::{NumberedView, alone};
+use crate::caches::asking::{self as cached, Answer, Endpoint};
+use crate::caches::form::Form;
+use crate::caches::{Cache, Method, Port, Service};
 use crate::purges::purge::Progress;
 use crate::rollouts::rollout::{Effect, Event, FoundSite, Identity};
 use crate::workloads::serving::OldPods;
@@ -84,6 +88,24 @@ pub fn settled(version: Version, generation: i64, pods: u32) -> Workload {
     }
 }
 
+/// A cache that takes bans of every host, at a Service of its name.
+///
+/// # Panics
+/// Never.
+pub fn cache(name: &str) -> Cache {
+    Cache {
+        name: name.to_owned(),
+        service: Service { namespace: "shop".to_owned(), name: name.to_owned(), port: Port::Number(80) },
+        method: Method::Ban,
+        path: Form::parse("{path}").expect("a form"),
+        headers: Vec::new(),
+        hosts: BTreeSet::new(),
+        gone: BTreeSet::from([404, 412]),
+        wildcard: false,
+        timeout: Duration::from_secs(60),
+    }
+}
+
 /// A single cluster that works on [`web`].
 pub fn identity() -> Identity {
     Identity {
@@ -126,6 +148,16 @@ pub fn answers(effect: &Effect, fresh: Option<&Workload>) -> Vec<Event> {
             vec![Event::SiteFound(FoundSite { hosts, ..FoundSite::default() })]
         }
         Effect::Recheck(vector) => vec![Event::Rechecked(vector.clone(), fresh())],
+        Effect::AskCache(of, question) => {
+            let pod =
+                |name: &str| Endpoint { name: name.to_owned(), address: format!("{name}:80"), uid: name.to_owned() };
+            let answer = |pod: Endpoint| {
+                let answer = if question.cleared.contains(&pod) { Answer::Before } else { Answer::Cleared };
+                (pod, answer)
+            };
+            let endpoints = ["inner-1", "inner-2"].map(pod).map(answer).into();
+            vec![Event::CacheAnswered(of.clone(), question.back(), Ok(cached::Answers { endpoints, unready: 0 }))]
+        }
         Effect::Match(vector, plan) | Effect::Compare(vector, plan) => {
             vec![Event::Matched(vector.clone(), plan.clone(), distributions().into())]
         }

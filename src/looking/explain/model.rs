@@ -118,6 +118,9 @@ pub struct SiteSeen {
     /// Why some of what routes could not be read; hosts of it are not here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
+    /// Caches between that are asked before a purge of these hosts, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<String>,
 }
 
 /// What looked like a host and is none.

@@ -49,6 +49,7 @@ impl fmt::Display for Explanation {
             page.section("Group", group, group_lines)?;
         }
         page.section("Hosts", site, host_lines)?;
+        page.page.part("Caches", site.known().into_iter().flat_map(|site| site.caches.clone()))?;
         page.section("Distributions", distributions, distribution_lines)?;
         page.section("Paths", paths, |paths| vec![format!("{} (from the {})", paths.items.join(", "), paths.from)])?;
         page.section("Proof", proof, proof_lines)?;
@@ -149,7 +150,7 @@ fn group_lines(group: &GroupSeen) -> Vec<String> {
 }
 
 fn host_lines(site: &SiteSeen) -> Vec<String> {
-    let SiteSeen { hosts, load_balancers, rejected, unread } = site;
+    let SiteSeen { hosts, load_balancers, rejected, unread, caches: _ } = site;
     let mut lines: Vec<String> =
         hosts.iter().map(|(host, sources)| format!("{host}: {}", sources.join("; "))).collect();
     lines.extend(load_balancers.iter().map(|name| format!("{name}: load balancer of an Ingress without host")));

@@ -1,6 +1,7 @@
 //! What is searched, and what catches each mutant.
 
 mod ahead;
+mod between;
 mod caught;
 mod deep;
 

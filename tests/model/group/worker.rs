@@ -9,15 +9,20 @@ use kernel::names::distribution::DistributionId;
 use notices::notice::{Kind, Notice};
 use purge::agreement::group::{Known, NumberedView, Told, View};
 use purge::bounds::policy::{Agreement, Policy};
+use purge::caches::asking::Question;
 use purge::purges::purge::{Order, Progress};
 use purge::records::record::{Outcome, Published, PurgeState, Record, Vote};
-use purge::rollouts::rollout::{Effect, Event, Identity, Rollout};
+use purge::rollouts::rollout::{Before, Effect, Event, Identity, Rollout};
 use purge::testing::{answers, web};
 use purge::workloads::workload::Workload;
 
+use crate::failure::failure;
 use crate::group::mutants::Mutant;
 use crate::group::world::{Done, HELD, Job, Patience, World, name, rules};
 use crate::hashed::Hashed;
+
+/// The name of a cache that never answers.
+pub const BROKEN: &str = "broken";
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
@@ -30,6 +35,8 @@ pub struct Worker<'a> {
     done: Done,
     /// Some progress was not written for others to see.
     skipped: bool,
+    /// What every endpoint of a cache has let go of, in this life, before a vote for these.
+    cleared: BTreeSet<Vector>,
 }
 
 impl<'a> Worker<'a> {
@@ -48,7 +55,15 @@ impl<'a> Worker<'a> {
         let group = Agreement { rules: rules(config), ..world.policy.group.clone() };
         let policy = Policy { group, ..world.policy.clone() };
         let machine = Rollout::resume(identity, policy, job.floor, record);
-        Self { world, job, machine, now: NOW, done: Done { patience: job.patience, ..Done::default() }, skipped: false }
+        Self {
+            world,
+            job,
+            machine,
+            now: NOW,
+            done: Done { patience: job.patience, ..Done::default() },
+            skipped: false,
+            cleared: BTreeSet::new(),
+        }
     }
 
     pub fn run(mut self) -> Done {
@@ -77,6 +92,7 @@ impl<'a> Worker<'a> {
 
     /// A write ends the worker's life, unless it only tells of progress that others need not see.
     fn store(&mut self, record: Record) {
+        self.judge_caches(&record);
         let vectors =
             |record: &Record| -> Vec<Vector> { record.votes.iter().map(|vote| vote.vector.clone()).collect() };
         let progress = self.machine.durable().is_some_and(|held| {
@@ -127,11 +143,37 @@ impl<'a> Worker<'a> {
                     let found: BTreeSet<_> = plan.distributions.iter().cloned().chain(by_hosts).collect();
                     self.step(Event::Matched(vector, plan, found.into()));
                 }
+                Effect::AskCache(of, question) => self.ask_cache(of, &question),
                 Effect::Purge(_) if self.is_held() && self.world.mutant == Some(Mutant::HoldFreezes) => {}
                 Effect::Purge(order) => self.purge(*order),
                 effect => answers(&effect, None).into_iter().for_each(|event| self.step(event)),
             }
         }
+    }
+
+    /// No member votes before the caches of its cluster have let go, or it is told that one has not.
+    fn judge_caches(&self, record: &Record) {
+        let is_held = |vote: &Vote| self.machine.durable().is_some_and(|held| held.vote(&vote.vector).is_some());
+        let is_told = record.untold.iter().any(|notice| notice.kind == Kind::WorkloadFaulty);
+        for vote in record.votes.iter().filter(|vote| !is_held(vote)) {
+            let is_asked = self.world.policy.caches.is_empty() || self.cleared.contains(&vote.vector);
+            assert!(is_asked || is_told, "voted for {:?} before the caches were asked", vote.vector);
+        }
+    }
+
+    /// A cache whose pods let go at once, or one that is never answered for.
+    fn ask_cache(&mut self, of: Before, question: &Question) {
+        let effect = Effect::AskCache(of.clone(), Box::new(question.clone()));
+        if question.cache.name == BROKEN {
+            return self.step(failure(&effect).expect("it is told"));
+        }
+        // What has answered is asked after once more, for others that may have joined.
+        if let Before::Vote(vector, _) = of
+            && !question.cleared.is_empty()
+        {
+            self.cleared.insert(vector);
+        }
+        answers(&effect, None).into_iter().for_each(|event| self.step(event));
     }
 
     fn is_held(&self) -> bool {

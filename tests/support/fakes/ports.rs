@@ -18,9 +18,10 @@ use notices::delivery::{Content, Delivery, Reply};
 use notices::notice::{Kind, Notice};
 use proof::asked::{self, Answers, Question};
 use purge::agreement::roster::Pin;
+use purge::caches::asking;
 use purge::ports::{
-    Cdn, CdnError, Clock, ClusterView, EdgeSight, EventSink, Flow, Found, Invalidation, InvalidationStatus, Ledger,
-    LedgerContents, Notifier, PinError, PodSight, PortError, Present, Random, Receiver, RoutingSight, Sight,
+    Caches, Cdn, CdnError, Clock, ClusterView, EdgeSight, EventSink, Flow, Found, Invalidation, InvalidationStatus,
+    Ledger, LedgerContents, Notifier, PinError, PodSight, PortError, Present, Random, Receiver, RoutingSight, Sight,
     StoreError,
 };
 use purge::purges::purge::CdnErrorClass;
@@ -424,6 +425,24 @@ impl EdgeSight for World {
             Ok(false) => self.state().edge.clone().unwrap_or_else(no_answer),
             Ok(true) | Err(_) => no_answer(),
         }
+    }
+}
+
+/// Every cache has two pods, which let go at once.
+#[async_trait]
+impl Caches for World {
+    async fn ask(&self, _: &WorkloadId, question: &asking::Question) -> Result<asking::Answers, PortError> {
+        self.pass_through("caches.ask", &question.cache.name).await.map_err(|_| failed("caches.ask"))?;
+        let pod = |n: u8| asking::Endpoint {
+            name: format!("inner-{n}"),
+            address: format!("10.0.0.{n}:80"),
+            uid: n.to_string(),
+        };
+        let answer = |pod: asking::Endpoint| {
+            let is_known = question.cleared.contains(&pod);
+            (pod, if is_known { asking::Answer::Before } else { asking::Answer::Cleared })
+        };
+        Ok(asking::Answers { endpoints: [1, 2].map(pod).map(answer).into(), unready: 0 })
     }
 }
 

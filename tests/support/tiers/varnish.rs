@@ -81,8 +81,14 @@ struct Commands {
 }
 
 impl Varnish {
-    /// Starts one with an empty cache.
+    /// Starts one with an empty cache, as a tier of a CDN.
     pub fn start(place: Place) -> Varnish {
+        let vcl = VCL.replace("{pop}", place.pop).replace("{next}", &place.next.port().to_string());
+        Varnish::running(&vcl.replace("{is_outermost}", &place.is_outermost.to_string()))
+    }
+
+    /// Starts one with an empty cache.
+    pub(super) fn running(vcl: &str) -> Varnish {
         let directory = tempfile::tempdir().expect("a directory");
         let said = File::create(directory.path().join("said")).expect("a file");
         let mut child = Command::new(PROGRAM)
@@ -103,10 +109,6 @@ impl Varnish {
         // From here on it is ended whatever happens.
         let mut varnish = Varnish { child, commands, address, directory };
         varnish.expect_answer("its banner");
-        let vcl = VCL
-            .replace("{pop}", place.pop)
-            .replace("{next}", &place.next.port().to_string())
-            .replace("{is_outermost}", &place.is_outermost.to_string());
         let file = varnish.directory.path().join("tier.vcl");
         std::fs::write(&file, vcl).expect("a file");
         varnish.say(&format!("vcl.load tier {}", file.display()));

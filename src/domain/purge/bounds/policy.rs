@@ -1,9 +1,11 @@
 //! The operator's choices a decision depends on, after configuration has been read and checked.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounds::tenants::Tenants;
+use crate::caches::Cache;
 use crate::records::rules::Rules;
 use crate::workloads::proving::Proving;
 use crate::workloads::workload::Workload;
@@ -38,6 +40,8 @@ pub struct Policy {
     /// How the members of a group agree. Without effect while alone.
     pub group: Agreement,
     pub proof: Proof,
+    /// Caches between the pods and the CDN, of this member's own cluster.
+    pub caches: Vec<Arc<Cache>>,
 }
 
 /// Whether the edge is looked at after a purge, and what follows. Each member has its own.
@@ -237,6 +241,7 @@ impl Default for Policy {
             missing: Missing { timeout: MISSING_TIMEOUT_DEFAULT, then: OnMissing::LastKnown },
             group: Agreement::default(),
             proof: Proof::default(),
+            caches: Vec::new(),
         }
     }
 }

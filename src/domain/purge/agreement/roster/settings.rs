@@ -31,6 +31,8 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         group,
         // Only the member that made a purge looks at what it left, by its own settings.
         proof: _,
+        // Those of its own cluster.
+        caches: _,
     } = policy;
     let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, rules } = group;
     let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();

@@ -1,8 +1,8 @@
 //! The conductor: what follows from the present facts, stage by stage, in the order of a rollout's life.
 //!
 //! ```text
-//! observe ──▶ barrier ──▶ vote ──▶ execute, owed ──▶ close ──▶ tell ──▶ write
-//!                          └── group_timeout ──────────▲
+//! observe ──▶ barrier ──▶ between ──▶ vote ──▶ execute, owed ──▶ close ──▶ tell ──▶ write
+//!                                     └── group_timeout ──────────▲
 //! ```
 //!
 //! No stage calls another. Each returns its result, and this file decides what follows.
@@ -12,9 +12,11 @@ use std::ops::ControlFlow::{Break, Continue};
 use crate::agreement::group::{self, Decision, Fate, Naming};
 use crate::bounds::plan::Plan;
 use crate::records::record::{Change, Outcome, Phase, Vote};
+use crate::rollouts::rollout::between::Cleared;
 use crate::rollouts::rollout::close::{self, Parting, VectorEnd};
 use crate::rollouts::rollout::observe::Course;
 use crate::rollouts::rollout::sight::Sight;
+use crate::rollouts::rollout::vote::Approach;
 use crate::rollouts::rollout::{Effect, Rollout, ballot};
 use crate::workloads::workload::Workload;
 use kernel::id::Vector;
@@ -137,7 +139,7 @@ impl Rollout {
             self.reconfigure();
             self.renew_for_fewer();
             self.recall_last();
-            effects.extend(self.approach_vote(now));
+            effects.extend(self.go_to_vote(now));
             effects.extend(self.match_ahead(now));
             effects.extend(self.pursue(now));
             for vector in self.owing() {
@@ -159,6 +161,23 @@ impl Rollout {
             self.close(now, end);
         }
         effects
+    }
+
+    /// Goes on towards a vote: the site, then the caches between, then the last look.
+    fn go_to_vote(&mut self, now: Timestamp) -> Vec<Effect> {
+        let vector = match self.approach_vote(now) {
+            Approach::Waits => return Vec::new(),
+            Approach::Finds(effect) => return vec![effect],
+            Approach::Comes(vector) => vector,
+        };
+        match self.clear_caches(now, &vector) {
+            Cleared::All => vec![self.look_once_more(vector)],
+            Cleared::Waits(effects) => effects,
+            Cleared::Outdated => match self.approach_vote(now) {
+                Approach::Finds(effect) => vec![effect],
+                Approach::Waits | Approach::Comes(_) => Vec::new(),
+            },
+        }
     }
 
     /// Goes on with a stored vote until its vector has ended, the end is announced, and the other members know it.

@@ -15,6 +15,7 @@ use crate::agreement::group::{self, Decision, Fate, Naming, NumberedView, View};
 use crate::bounds::plan::Plan;
 use crate::bounds::policy::Policy;
 use crate::records::record::{Published, Record, Vote};
+use crate::rollouts::rollout::clearing::Caches;
 use crate::rollouts::rollout::{Effect, Rollout};
 use crate::workloads::workload::Workload;
 use kernel::call::Call;
@@ -30,6 +31,8 @@ pub(super) struct Ballot {
     number: u64,
     /// The look at our own workload before a vote.
     pub(super) recheck: Call,
+    /// The caches that are asked before it.
+    pub(super) caches: Caches,
     /// The durable record was shown to the group in this life.
     published: bool,
     /// We have informed the other members that the workload does not exist here.
@@ -108,6 +111,12 @@ impl Ballot {
     pub(super) fn others<'a>(&'a self, own: &'a Member) -> impl Iterator<Item = (&'a Member, &'a Published)> {
         let others = self.view.members.iter().filter(move |(member, _)| *member != own);
         others.filter_map(|(member, known)| Some((member, &known.as_ref()?.published)))
+    }
+
+    /// A vote was cast.
+    pub(super) fn voted(&mut self) {
+        self.recheck.answered();
+        self.caches.voted();
     }
 
     /// The group actor was rebuilt, and numbers its views anew.

@@ -18,7 +18,7 @@
 //! what this life does for its purges (`purges`) and the notices (`tell`). Which purges a vote has, how far they are, and
 //! how the rollout ends by them, its record knows ([`VotePurges`](crate::records::record::VotePurges)).
 //!
-//! What it does is in stages, which do not call each other: `observe`, `barrier`, `vote`, `group_timeout`, `execute`,
+//! What it does is in stages, which do not call each other: `observe`, `barrier`, `between`, `vote`, `group_timeout`, `execute`,
 //! `progress`, `owed` and `close`. The conductor, `advance`, calls them in order.
 //!
 //! Not for deciding what the group agrees on (`group`), nor for how a purge is carried out (`purge`).
@@ -27,12 +27,15 @@ pub mod adoption;
 mod advance;
 mod ballot;
 mod barrier;
+mod between;
+mod clearing;
 mod clock;
 mod close;
 mod cover;
 mod execute;
 mod group_timeout;
 mod matching;
+mod named;
 mod news;
 mod observe;
 mod owed;
@@ -60,6 +63,7 @@ use std::collections::BTreeSet;
 use crate::agreement::group::NumberedView;
 use crate::bounds::plan::Plan;
 use crate::bounds::policy::Policy;
+use crate::caches::asking::{Answers as CacheAnswers, Question as CacheQuestion};
 use crate::purges::catalog::Found;
 use crate::purges::purge::{Order, Progress};
 use crate::records::record::{Change, Leads, Moved, Phase, Record};
@@ -86,6 +90,7 @@ use notices::notice::Notice;
 use notices::telling::Telling;
 use proof::asked::{Answers, Question, QuestionId};
 
+pub use clearing::Before;
 pub use clock::timeout;
 pub use news::{Attention, Preview, as_it_runs, attention, baseline, faults, news, preview, unusable};
 pub use promises::may_follow;
@@ -195,6 +200,8 @@ pub enum Event {
     Rechecked(Vector, Option<Box<Workload>>),
     /// It was not, for this reason.
     RecheckFailed(String),
+    /// The question of this number to this cache, of an [`Effect::AskCache`], was answered; or not, for this reason.
+    CacheAnswered(Before, (String, u32), Result<CacheAnswers, String>),
     /// An [`Effect::Match`] or [`Effect::Compare`] about this plan was answered.
     Matched(Vector, Box<Plan>, Found),
     /// It was not, for this reason.
@@ -230,6 +237,8 @@ pub enum Effect {
     FindSite(Box<Workload>, Option<Age>, BTreeSet<Host>),
     /// Read the workload afresh, after all members were seen complete (GA-4).
     Recheck(Vector),
+    /// Ask the endpoints of a cache to let go of what is to be purged.
+    AskCache(Before, Box<CacheQuestion>),
     /// Find the distributions of a decided plan.
     Match(Vector, Box<Plan>),
     /// Find by a newer listing the distributions of a plan whose purges are ordered. Answered as [`Effect::Match`] is.
@@ -243,28 +252,6 @@ pub enum Effect {
     Tell(Box<Notice>),
     /// Nothing is left to do: the machine may be dropped.
     End,
-}
-
-impl Effect {
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Store(_) => "store",
-            Self::Remove(_) => "remove",
-            Self::Publish(_) => "publish",
-            Self::Absent(_) => "absent",
-            Self::Look => "look",
-            Self::FindOldPods(_) => "find_old_pods",
-            Self::FindSite(..) => "find_site",
-            Self::Recheck(_) => "recheck",
-            Self::Match(..) => "match",
-            Self::Compare(..) => "compare",
-            Self::Purge(_) => "purge",
-            Self::AskEdge(..) => "ask_edge",
-            Self::LeaveEdge(_) => "leave_edge",
-            Self::Tell(_) => "tell",
-            Self::End => "end",
-        }
-    }
 }
 
 impl Rollout {
@@ -321,6 +308,7 @@ impl Rollout {
     fn wake(&mut self, now: Timestamp) {
         self.barrier.wake(now);
         self.ballot.recheck.wake(now);
+        self.ballot.caches.wake(now);
         self.record.wake(now);
         self.sighting.wake(now);
         self.site.wake(now);
@@ -445,6 +433,9 @@ impl Machine for Rollout {
                 self.site.forget();
                 self.ballot.recheck.failed(&again, short(&why));
             }
+            Event::CacheAnswered(of, (cache, number), answers) => {
+                self.ballot.caches.answered(now, &of, &cache, (number, answers));
+            }
             Event::Matched(vector, plan, found) => {
                 if let Some(end) = self.matched(&vector, &plan, &found) {
                     self.end_vote(now, &vector, end);
@@ -490,6 +481,7 @@ impl Machine for Rollout {
             self.purges.deadline(self.record.draft.as_ref()),
             self.group_deadline(),
             self.barrier_deadline(),
+            self.ballot.caches.deadline(),
         ];
         let own = own.into_iter().flatten();
         calls.filter_map(Call::deadline).chain(own).chain(self.rolling_deadlines()).min()

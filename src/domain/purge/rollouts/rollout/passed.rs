@@ -7,6 +7,7 @@ use crate::records::record::{CHANGE_WORDS_BYTES_MAX, Closed, Outcome, Passed, Re
 use crate::records::rules::Rules;
 use crate::rollouts::rollout::{Rollout, words};
 use crate::workloads::workload::Workload;
+use kernel::id::Vector;
 use kernel::machine::Timestamp;
 use kernel::names::image::Version;
 use kernel::text;
@@ -24,6 +25,16 @@ impl Rollout {
             !kept.iter().any(|kept| kept.seq == passed.seq)
         });
         self.record.draft.iter_mut().for_each(|draft| draft.passed.clone_from(&kept));
+    }
+
+    /// The rollout of ours that a vector means, if we went past it.
+    pub(super) fn passed_in<'a>(&self, draft: &'a Record, vector: &Vector) -> Option<&'a Passed> {
+        draft.passed_at(vector.component(&self.identity.member)?)
+    }
+
+    /// Our record as it was at that rollout.
+    pub(super) fn passed_then(&self, draft: &Record, vector: &Vector) -> Option<Record> {
+        Some(draft.as_of(self.passed_in(draft, vector)?))
     }
 
     /// Drops rollouts that were gone past, for good. One that was voted for ends with its vote.

@@ -31,6 +31,7 @@ pub(super) fn broken_by(durable: Option<&Record>, effect: &Effect) -> Vec<Promis
         | Effect::FindOldPods(_)
         | Effect::FindSite(..)
         | Effect::Recheck(_)
+        | Effect::AskCache(..)
         | Effect::Match(..)
         | Effect::Compare(..)
         | Effect::Absent(_)

@@ -225,7 +225,7 @@ impl Rollout {
             effects.extend(self.follow_look(now, &reference, follows));
             self.drop_look(&reference);
         }
-        effects.extend(self.order_once_more());
+        effects.extend(self.order_once_more(now));
         effects
     }
 
@@ -313,8 +313,8 @@ impl Rollout {
         }
     }
 
-    /// Orders the further purges whose evidence is durable.
-    fn order_once_more(&mut self) -> Vec<Effect> {
+    /// Orders the further purges whose evidence is durable, each once the caches between were asked.
+    fn order_once_more(&mut self, now: Timestamp) -> Vec<Effect> {
         let Some((draft, durable)) = self.record.draft.as_ref().zip(self.record.durable.as_ref()) else {
             return Vec::new();
         };
@@ -325,7 +325,17 @@ impl Rollout {
             (is_stored && !self.purges.is_ordered(&reference)).then(|| (reference, proving.clone()))
         });
         let due: Vec<(Reference, Box<Proving>)> = due.collect();
-        due.into_iter().map(|(reference, proving)| self.order_again_of(reference, &proving)).collect()
+        let known = draft.last_hosts();
+        let of = |(reference, proving): &(Reference, Box<Proving>)| {
+            let pages = proving.look.pages.iter().map(|tally| tally.page.host().clone());
+            (reference.clone(), pages.chain(known.iter().cloned()).collect(), proving.paths_of_again())
+        };
+        let mut effects = Vec::new();
+        // What still has the old version would fill the edge with it once more.
+        let ready = self.clear_caches_again(now, &due.iter().map(of).collect::<Vec<_>>(), &mut effects);
+        let ready = due.into_iter().filter(|(reference, _)| ready.contains(reference));
+        effects.extend(ready.map(|(reference, proving)| self.order_again_of(reference, &proving)));
+        effects
     }
 
     fn order_again_of(&mut self, reference: Reference, proving: &Proving) -> Effect {

@@ -1,6 +1,7 @@
 //! Rollouts as stories. `tests/model` searches every order of events; these say in a line each what must come out.
 
 mod barrier;
+mod between;
 mod compare;
 mod edge;
 mod goal;

@@ -1,11 +1,12 @@
-//! From complete to voted: the vector that all members have reached, the site, the last look, and the vote.
+//! From complete to voted: the vector that all members have reached, the site, the last look, and the vote. Between the site and the last
+//! look, caches are asked (`between`).
 
 use crate::agreement::group::{self, Fate, Verdict};
 use crate::bounds::plan::Plan;
 use crate::bounds::policy::{Choice, OnRollback, Policy};
 use crate::records::record::{
-    Brief, Cast, Change, Edge, Outcome, Passed, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_GROWTH_BYTES, VOTES_MAX,
-    Vote, VotePurges,
+    Brief, Cast, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_GROWTH_BYTES, VOTES_MAX, Vote,
+    VotePurges,
 };
 use crate::records::record_codec;
 use crate::rollouts::rollout::news::news;
@@ -18,6 +19,15 @@ use kernel::machine::Timestamp;
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 use notices::notice::Kind;
+
+/// How far a vote is.
+pub(super) enum Approach {
+    Waits,
+    /// Its site is searched for.
+    Finds(Effect),
+    /// Its site is found.
+    Comes(Vector),
+}
 
 impl Rollout {
     /// Brings the record up to the group's configuration. A vote under another one stays as it is: we may not have seen all
@@ -100,21 +110,17 @@ impl Rollout {
         vectors.find(is_due)
     }
 
-    /// The rollout of ours that a vector means, if we went past it.
-    fn passed_in<'a>(&self, draft: &'a Record, vector: &Vector) -> Option<&'a Passed> {
-        draft.passed_at(vector.component(&self.identity.member)?)
-    }
-
-    /// The steps before a vote: find the site, then look at our own workload once more (GA-4).
-    pub(super) fn approach_vote(&mut self, now: Timestamp) -> Option<Effect> {
-        let record = self.record.durable.as_ref()?;
+    /// The first step before a vote: the site is found. The caches between come next.
+    pub(super) fn approach_vote(&mut self, now: Timestamp) -> Approach {
+        let Some(record) = self.record.durable.as_ref() else { return Approach::Waits };
         if self.workload().is_none_or(|workload| workload.tuning.disabled) {
-            return None;
+            return Approach::Waits;
         }
         let Some(vector) = self.candidate().filter(|_| self.record.draft.as_ref().is_some_and(|d| d.seq == record.seq))
         else {
             self.site.forget();
-            return None;
+            self.ballot.caches.put_off(now);
+            return Approach::Waits;
         };
         let open = record.votes.iter().filter(|vote| vote.closed.is_none());
         if open.filter(|vote| matches!(group::fate(&self.ballot.view, &vote.vector), Fate::Open(_))).count()
@@ -123,17 +129,24 @@ impl Rollout {
             let why =
                 format!("{VOTES_MAX} earlier votes still wait for other members; it goes on when one of them ends");
             self.announce(now, Kind::PurgeFailed, format!("not voted for: {why}"));
-            return None;
+            return Approach::Waits;
         }
         if !self.ballot.recheck.is_due(now) {
-            return None;
+            return Approach::Waits;
         }
-        if self.site.found().is_none() {
-            let (seq, workload, had) = (record.seq, self.workload().cloned()?, record.last_hosts());
-            return self.site.find(now, seq, &workload, had, &self.policy.tenants);
+        if self.site.found().is_some() {
+            return Approach::Comes(vector);
         }
+        let Some(workload) = self.workload().cloned() else { return Approach::Waits };
+        let (seq, had) = (record.seq, record.last_hosts());
+        let find = self.site.find(now, seq, &workload, had, &self.policy.tenants);
+        find.map_or(Approach::Waits, Approach::Finds)
+    }
+
+    /// The last step before a vote: our own workload is looked at once more (GA-4).
+    pub(super) fn look_once_more(&mut self, vector: Vector) -> Effect {
         self.ballot.recheck.asked();
-        Some(Effect::Recheck(vector))
+        Effect::Recheck(vector)
     }
 
     /// In a group of one a vote is decided once it is stored. What it purges is found before that, so that one write holds both.
@@ -150,7 +163,7 @@ impl Rollout {
     /// stored at once, so that no later life waits again.
     pub(super) fn vote_follows(&self) -> bool {
         let Some(draft) = self.record.draft.as_ref().filter(|_| self.identity.is_alone()) else { return false };
-        let asks = self.site.call().is_asked() || self.ballot.recheck.is_asked();
+        let asks = self.site.call().is_asked() || self.ballot.recheck.is_asked() || self.ballot.caches.is_asked();
         if self.site.call().is_asked() && self.wants_site_of_failure() {
             return true;
         }
@@ -179,7 +192,7 @@ impl Rollout {
         let workload = self.read_afresh(now, workload);
         // Of what was gone past, nothing has to stand any more. What runs now is the draft's version, or there is news; and where
         // that ran before, the draft has not kept what came after.
-        let then = self.record.draft.as_ref().and_then(|draft| Some(draft.as_of(self.passed_in(draft, vector)?)));
+        let then = self.record.draft.as_ref().and_then(|draft| self.passed_then(draft, vector));
         let stands = then.is_some() || self.still_stands(now, &workload);
         let policy = &self.policy;
         let still = self.ballot.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
@@ -218,7 +231,7 @@ impl Rollout {
                 }
                 *draft = voted;
                 self.purges.voted(vector, now);
-                self.ballot.recheck.answered();
+                self.ballot.voted();
                 // Votes are a chain: none for an earlier number follows.
                 self.let_go(now, Kind::RolloutSuperseded, &Outcome::Superseded, |passed| passed.seq < seq);
                 self.mention_what_is_left_out(now, vector);

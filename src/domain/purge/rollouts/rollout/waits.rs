@@ -87,6 +87,8 @@ impl Wait {
             Effect::FindOldPods(_) | Effect::Absent(_) | Effect::End => None,
             // A look gives up what is not answered, and says what it does not know.
             Effect::AskEdge(..) | Effect::LeaveEdge(_) => None,
+            // Each cache has a bound of its own, which is told.
+            Effect::AskCache(..) => None,
         }
     }
 
@@ -253,6 +255,7 @@ impl Attended {
             | Event::SiteFailed(_)
             | Event::Rechecked(..)
             | Event::RecheckFailed(_)
+            | Event::CacheAnswered(..)
             | Event::Matched(..)
             | Event::MatchFailed(..)
             | Event::Told(_)
@@ -448,6 +451,7 @@ impl Machine for Attended {
             | Event::SiteFailed(_)
             | Event::Rechecked(..)
             | Event::RecheckFailed(_)
+            | Event::CacheAnswered(..)
             | Event::Matched(..)
             | Event::MatchFailed(..)
             | Event::Purged(..)

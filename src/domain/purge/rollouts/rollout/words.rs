@@ -300,6 +300,9 @@ impl Rollout {
         if let Some(lost) = self.loss_in_words(now) {
             return Some(lost);
         }
+        if let Some(words) = self.ballot.caches.words(now) {
+            return Some(format!("complete; {words}"));
+        }
         let calls = [("cannot find its hosts", self.site.call()), ("cannot vote for it yet", &self.ballot.recheck)];
         if let Some(trouble) = calls.into_iter().find_map(|(what, call)| trouble(what, call, now)) {
             return Some(format!("complete; {trouble}"));

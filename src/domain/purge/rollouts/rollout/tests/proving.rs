@@ -37,8 +37,8 @@ fn answer(question: &Question, now: Timestamp, cached: Option<Cached>) -> Answer
 }
 
 /// A story whose purges take two seconds, in front of an edge that is asked as it is at that moment.
-struct Site {
-    story: Story,
+pub(super) struct Site {
+    pub(super) story: Story,
     cached: Option<Cached>,
     /// What a purge leaves: the cache is emptied, or stays as it is.
     keeps: u32,
@@ -46,13 +46,13 @@ struct Site {
     done: usize,
 }
 
-fn policy(again_max: u8) -> Policy {
+pub(super) fn policy(again_max: u8) -> Policy {
     let proof = Proof { enabled: true, again: Again::up_to(again_max), ..Proof::default() };
     Policy { proof, ..without_barrier(OnRollback::default()) }
 }
 
 impl Site {
-    fn under(policy: Policy, marker: Option<&str>, keeps: u32) -> Self {
+    pub(super) fn under(policy: Policy, marker: Option<&str>, keeps: u32) -> Self {
         let mut workload = complete("a", 1);
         workload.tuning.proof.marker = marker.map(|marker| marker.parse().unwrap());
         let mut story = Story::under(policy, workload);
@@ -62,7 +62,7 @@ impl Site {
         Self { story, cached, keeps, asked: 0, done: 0 }
     }
 
-    fn roll(&mut self, tag: &str, generation: i64) {
+    pub(super) fn roll(&mut self, tag: &str, generation: i64) {
         let mut workload = complete(tag, generation);
         workload.tuning = self.story.cluster.as_ref().unwrap().tuning.clone();
         self.story.see(workload);
@@ -70,7 +70,7 @@ impl Site {
     }
 
     /// Seconds pass, in each of which CloudFront does what it was ordered, and the edge answers what it is asked.
-    fn run(&mut self, seconds: u64) {
+    pub(super) fn run(&mut self, seconds: u64) {
         for _ in 0..=seconds {
             while self.done < self.story.effects.len() {
                 let effect = self.story.effects[self.done].clone();

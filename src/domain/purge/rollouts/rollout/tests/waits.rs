@@ -111,6 +111,8 @@ fn failed(effect: Effect) -> Option<Event> {
         Effect::Tell(notice) => Event::TellFailed(notice.id, why()),
         // These cannot fail: the one is answered from memory, and of the other the machine of purges tells.
         Effect::Publish(_) | Effect::Purge(_) => return None,
+        // Each cache has a bound of its own.
+        Effect::AskCache(..) => return None,
         Effect::Absent(_) | Effect::AskEdge(..) | Effect::LeaveEdge(_) | Effect::End => return None,
     })
 }
