@@ -12,6 +12,7 @@
 mod answer;
 mod distribution_tenants;
 pub mod probe;
+mod rewrites;
 mod transport;
 
 use std::collections::BTreeSet;

@@ -3,10 +3,14 @@
 //!
 //! Not for asking any of it anything; that is `cli::check`.
 
+use std::sync::Arc;
+
 use super::sources::{sources, unasked};
 use super::{StartError, cloudfront_options, outbound_client, server};
+use crate::adapters::clock::SystemClock;
 use crate::adapters::cloudfront::{CloudFront, StaticCredentials};
-use crate::adapters::http::Client;
+use crate::adapters::edge_look::EdgeLook;
+use crate::adapters::http::{Client, Egress, Settings};
 use crate::adapters::kubernetes::{self, Clients, ConnectError};
 use crate::adapters::redis::Server;
 use crate::config::Config;
@@ -21,6 +25,8 @@ pub struct Outside {
     pub cdn: CloudFront,
     /// The guarded way to webhooks.
     pub http: Result<Client, StartError>,
+    /// The guarded way to pages, as visitors take it.
+    pub edge: Result<EdgeLook, StartError>,
 }
 
 /// What is asked with the caller's credentials.
@@ -38,11 +44,14 @@ pub async fn outside(config: &Config, kubernetes: &kubernetes::Options, aws: Opt
         Ok(clients) => Ok(InCluster { sources: sources(config, clients.clone(), None, unasked()).await, clients }),
         Err(error) => Err(error),
     };
+    let clock = Arc::new(SystemClock::default());
     let addresses = config.redis.url.iter().chain(&config.group.remotes);
     Outside {
         cluster,
         servers: addresses.map(|address| server(config, address)).collect(),
         cdn: CloudFront::new(cloudfront_options(config, aws)).await,
         http: outbound_client(config),
+        edge: EdgeLook::new(&Settings::new(Egress { allow_private: false }), config.proof.private_hosts.clone(), clock)
+            .map_err(StartError::Edge),
     }
 }

@@ -430,6 +430,9 @@ pub(super) struct CheckArguments {
     /// Only what has to hold before the installation, with your own credentials
     #[arg(long)]
     pub(super) pre: bool,
+    /// Ask for a few pages through the CDN as well: what they say of how they are cached
+    #[arg(long, conflicts_with = "pre")]
+    pub(super) cacheability: bool,
     /// Look again until nothing fails; it gives up after 5 minutes, or after this time
     #[arg(long, value_name = "DURATION", num_args = 0..=1, require_equals = true, default_missing_value = "5m", value_parser = time)]
     pub(super) wait: Option<Duration>,
@@ -449,6 +452,7 @@ const CHECK_HELP: &str = "Examples:
   allclear check --pre --config config.toml                   before the installation
   kubectl -n allclear exec deploy/allclear -- allclear check  as the controller itself
   allclear check --wait=10m -o json                           in CI, after a rollout of allclear
+  allclear check --cacheability                               what a purge does not reach, and what it throws away for nothing
 
 Exit codes: 0 nothing fails (! and what was not tried are no failure), 1 something fails, 2 arguments or configuration refused.
 Every check: docs/check.md";

@@ -7,6 +7,7 @@
 //! Not for the reason of one workload (`allclear explain`), nor for what is going on now (`allclear status`).
 
 mod aws;
+pub mod cacheability;
 mod caches;
 pub mod catalog;
 mod cluster;
@@ -34,6 +35,7 @@ use futures_util::future::join_all;
 pub use cluster::{NEEDED_FROM, TRIED_FROM};
 pub use report::{Asked, Finding, Mark, Report};
 
+use self::cacheability::Asked as Pages;
 use self::catalog::{API_SERVER, CONFIGURATION, GROUP_NAME, HOST_SERVED, LEDGER_READ, REDIS_CONNECT};
 use self::cluster::Who;
 use self::rights::{needs, review};
@@ -70,6 +72,8 @@ pub struct Options {
     pub account: Option<(String, String)>,
     /// It is the caller who runs the controller, so the caller's rights are the ones that count.
     pub as_caller: bool,
+    /// Pages are asked for through the CDN, for what they say of how they are cached, with this pause between two of a host.
+    pub cacheability: Option<Duration>,
     /// Look again until all is good, for so long.
     pub wait: Option<Duration>,
 }
@@ -153,9 +157,13 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
         },
         members(config, options, outside, ledgered.as_ref()),
     );
+    if let Some(pace) = options.cacheability {
+        let asked = Pages { look: &outside.edge, served: &found.served, paths: &policy.proof.paths, pace };
+        findings.extend(cacheability::cacheability(&asked, &outside.cdn).await);
+    }
     findings.extend(of_hooks);
     findings.extend(found.findings);
-    findings.extend(caches::caches(&policy.caches, cluster.as_ref(), found.served.as_ref()).await);
+    findings.extend(caches::caches(&policy.caches, cluster.as_ref(), found.watched.as_ref()).await);
     findings.extend(agreed);
     if account.distributions.is_some() {
         findings.extend(aws::actions(&outside.cdn, &found.matched, HOST_SERVED).await);

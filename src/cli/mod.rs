@@ -247,8 +247,9 @@ impl Global {
 
 /// Checks everything that the configuration names.
 fn checked(global: Global, environment: BTreeMap<String, String>, arguments: CheckArguments) -> ExitCode {
-    let CheckArguments { pre, wait, service_account: account, ledger_namespace, output } = arguments;
-    let (options, output) = (check::Options { pre, account, as_caller: false, wait }, output.into());
+    let CheckArguments { pre, cacheability, wait, service_account: account, ledger_namespace, output } = arguments;
+    let cacheability = cacheability.then_some(check::cacheability::PACE);
+    let (options, output) = (check::Options { pre, account, as_caller: false, cacheability, wait }, output.into());
     let kubernetes = global.kubernetes();
     // A configuration that is named is meant: it may be the next one.
     let is_named = global.config.is_some() || options.pre;

@@ -12,9 +12,9 @@ use super::suggest::{listed, nearest};
 use super::values::{MINUTE, SECOND, Values, label, parse_duration};
 use kernel::mask::shown;
 use kernel::names::host::Host;
-use kernel::names::paths::PathSet;
 use purge::caches::form::Form;
 use purge::caches::{Cache, Method, Port, Service};
+use purge::workloads::extent::{Extent, ROUTES};
 
 const KEY: &str = "cache";
 
@@ -45,7 +45,7 @@ const OF_THE_CONNECTION: [&str; 7] =
 type Problems = Vec<(Option<String>, Refused)>;
 
 /// Reads them. `paths`: what is purged where a workload does not say.
-pub(super) fn read(values: &mut Values<'_>, paths: Option<&PathSet>) -> Option<Vec<Arc<Cache>>> {
+pub(super) fn read(values: &mut Values<'_>, paths: Option<&Extent>) -> Option<Vec<Arc<Cache>>> {
     let accepts = format!("list of tables with {}", listed(NAMES));
     let tables = values.tables(KEY, &accepts, CACHES_MAX)?;
     let mut caches: Vec<Arc<Cache>> = Vec::new();
@@ -67,14 +67,17 @@ pub(super) fn read(values: &mut Values<'_>, paths: Option<&PathSet>) -> Option<V
 }
 
 /// What can be seen to work never is refused here, and not at the first purge.
-fn judged(cache: Cache, before: &[Arc<Cache>], paths: Option<&PathSet>) -> Result<Cache, Problems> {
+fn judged(cache: Cache, before: &[Arc<Cache>], paths: Option<&Extent>) -> Result<Cache, Problems> {
     let mut problems = Problems::new();
     let mut refuse = |message: String, fix: String| problems.push((None, Refused::new(message, fix)));
     let (name, method) = (&cache.name, cache.method.name());
     if before.iter().any(|other| other.name == *name) {
         refuse(format!("{name} is there twice"), "give each cache a name of its own".to_owned());
     }
-    let star = paths.and_then(|paths| paths.iter().find(|path| path.is_wildcard() || path.is_tag()));
+    // Paths of routes end in a star.
+    let by_routes = paths.filter(|paths| paths.wants_routes()).map(|_| ROUTES.to_owned());
+    let written = || paths?.written().find(|path| path.is_wildcard() || path.is_tag()).map(ToString::to_string);
+    let star = by_routes.or_else(written);
     if let Some(star) = star.filter(|_| !cache.takes_stars()) {
         refuse(
             format!("{name} can never be asked for {star}, which purge.paths has: one {method} names one page"),

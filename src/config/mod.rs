@@ -61,7 +61,6 @@ pub use traces::Traces;
 
 use kernel::id::Kind;
 use kernel::machine::millis;
-use kernel::names::paths::PathSet;
 use layers::Layer;
 use problem::Findings;
 use proof::look::Again;
@@ -73,6 +72,7 @@ use purge::bounds::tenants::Tenants;
 use purge::caches::Cache;
 use purge::purges::purge::{Pace, Rate};
 use purge::records::rules::Rules;
+use purge::workloads::extent::Extent;
 use values::Values;
 
 /// The file that is read when `--config` is not given, if it exists.
@@ -267,7 +267,7 @@ pub struct Site {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Purge {
     /// What is purged where a workload does not say.
-    pub paths: PathSet,
+    pub paths: Extent,
     /// Purges of one distribution within this time after the first share the next one (decision 19).
     pub debounce: Duration,
     /// How long a purge may take before it is reported as stalled.

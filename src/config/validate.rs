@@ -26,12 +26,12 @@ use super::{
 use kernel::id::Kind;
 use kernel::mask::shown;
 use kernel::names::image::VersionOf;
-use kernel::names::paths::{self, PathSet};
 use kernel::text::unread;
 use proof::look::{AGAIN_MAX, Again};
 use purge::bounds::policy::{Choice, OnMissing, OnRollback, Versions};
 use purge::bounds::tenants::PATHS_SENT_MAX;
 use purge::records::record::VOTE_PATH_BYTES_MAX;
+use purge::workloads::extent::{Extent, Item};
 
 /// Namespaces in a list at most; each has a watch of its own. With more, watch all namespaces.
 const NAMESPACES_MAX: usize = 100;
@@ -204,26 +204,38 @@ fn again(values: &mut Values<'_>) -> Option<Again> {
     Some(Again { max: max?, after_s })
 }
 
-fn paths(values: &mut Values<'_>) -> Option<PathSet> {
+fn paths(values: &mut Values<'_>) -> Option<Extent> {
     let key = "purge.paths";
     let path = |text: &str| {
-        let fix = "write paths such as /*, /images/* or /index.html, and cache tags such as #product-7";
-        text.parse::<paths::Path>().map_err(|error| Refused::new(format!("cannot be purged: {}", error.reason()), fix))
+        let fix = "write paths such as /*, /images/* or /index.html, cache tags such as #product-7, or routes";
+        text.parse::<Item>().map_err(|error| Refused::new(format!("cannot be purged: {}", error.reason()), fix))
     };
-    let paths: PathSet = values.list(key, "list of paths and cache tags", PATHS_MAX, path)?.into_iter().collect();
+    let items = values.list(key, "list of paths and cache tags", PATHS_MAX, path)?;
     let place = values.place(key);
-    let bytes: usize = paths.iter().map(|path| path.as_str().len()).sum();
+    let paths = match Extent::of(items) {
+        Ok(paths) => paths,
+        Err(why) => {
+            values.findings.refuse(
+                &place,
+                key,
+                None,
+                why.to_string(),
+                "write routes, and paths beside it, or tags alone",
+            );
+            return None;
+        }
+    };
+    let (bytes, written) = (paths.bytes(), paths.written().count());
     if bytes > VOTE_PATH_BYTES_MAX {
         let message =
             format!("has {bytes} bytes of paths; every rollout records them, and {VOTE_PATH_BYTES_MAX} is the most");
         values.findings.refuse(&place, key, None, message, "use fewer and wider paths, such as /images/*");
         return None;
     }
-    if paths.len() > PATHS_SENT_MAX {
+    if written > PATHS_SENT_MAX {
         let message = format!(
-            "has {} paths; an invalidation gets {PATHS_SENT_MAX} at most, so those with the longest beginnings in common are \
-             purged by these beginnings",
-            paths.len()
+            "has {written} paths; an invalidation gets {PATHS_SENT_MAX} at most, so those with the longest beginnings in common are \
+             purged by these beginnings"
         );
         values.findings.warn(&place, key, message);
     }

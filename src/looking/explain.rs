@@ -5,6 +5,7 @@ mod beside;
 mod caches;
 pub(crate) mod distributions;
 pub mod model;
+mod routes;
 pub(crate) mod text;
 mod tone;
 
@@ -53,6 +54,7 @@ struct Answers {
     /// Whether all others of its namespace are on record.
     listed: bool,
     facts: Result<Arc<Gathered>, PortError>,
+    routes: Result<Arc<Vec<RouteClaim>>, PortError>,
     /// The routes that claim hosts, where claims decide about owners.
     claims: Option<Result<Arc<Vec<RouteClaim>>, PortError>>,
     distributions: Listing,
@@ -61,10 +63,11 @@ struct Answers {
 
 /// Everything there is to say about `id`.
 pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
-    let (workload, ledgered, facts, distributions, deliveries, idle) = tokio::join!(
+    let (workload, ledgered, facts, routes, distributions, deliveries, idle) = tokio::join!(
         sources.cluster.workload(id),
         sources.ledger.peek(),
         sources.cluster.site_facts_in_part(&id.namespace, Age::Fresh),
+        sources.cluster.route_claims(),
         account::listing(sources.cdn.as_ref()),
         sources.ledger.deliveries(),
         no_replica(sources),
@@ -83,8 +86,8 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
     let ledger = ledger.known();
     let listed = ledger.is_some_and(|ledger| ledger.listed.covers(id));
     let judged = sources.policy.tenants.default == Tenancy::Own;
-    let claims = if judged { Some(sources.cluster.route_claims().await) } else { None };
-    let answers = Answers { workload, record, listed, facts, claims, distributions, deliveries };
+    let claims = judged.then(|| routes.clone());
+    let answers = Answers { workload, record, listed, facts, routes, claims, distributions, deliveries };
     let known_by_record = answers.record.known().is_some_and(Option::is_some);
     let found = match &answers.workload {
         Ok(None) if !known_by_record => return Found::No,
@@ -179,7 +182,8 @@ impl Answers {
         let distributions =
             each(&workload, |workload| distributions(workload, &found, &self.distributions, &policy.tenants));
         let distributions = distributions::in_part(distributions, !unread.is_empty());
-        let paths = each(&workload, |workload| Section::Known(paths(workload, policy)));
+        let paths =
+            each(&workload, |one| Section::Known(routes::paths(one, policy, (&found, &self.facts, &self.routes))));
         let (state, next) = self.at_odds(policy, &found, &distributions).unwrap_or_else(|| {
             words(sources, (&self.workload, &self.record, self.listed), summary.as_ref(), pods.as_ref())
         });
@@ -310,12 +314,6 @@ fn shown(site: &Site, narrow: &BTreeMap<Host, PathSet>, unread: &[String]) -> Si
         unread: unread.to_vec(),
         caches: Vec::new(),
     }
-}
-
-fn paths(workload: &Workload, policy: &Policy) -> PathsSeen {
-    let own = workload.tuning.paths.as_ref();
-    let items = own.unwrap_or(&policy.paths).iter().map(ToString::to_string).collect();
-    PathsSeen { items, from: source(own.is_some()) }
 }
 
 fn proof(workload: &Workload, policy: &Policy) -> ProofSeen {

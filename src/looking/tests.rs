@@ -220,6 +220,7 @@ pub(crate) fn distribution(id: &str, alias: &str, enabled: bool) -> Distribution
         enabled,
         staging: false,
         tenant_only: false,
+        rewrites: false,
         cache_tags: false,
     }
 }

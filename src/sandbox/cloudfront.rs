@@ -69,7 +69,7 @@ pub struct Distribution {
     pub domain_name: String,
     /// Alternate domain names; wildcards as CloudFront writes them (`*.example.com`).
     pub aliases: Vec<String>,
-    /// Domain names of its origins.
+    /// Domain names of its origins, with their paths if they have any.
     pub origins: Vec<String>,
     /// Whether it serves at all.
     pub enabled: bool,

@@ -2,6 +2,7 @@
 //! sees that one named, and nothing else.
 
 mod aws;
+mod cacheability;
 mod cluster;
 mod documents;
 mod group;

@@ -85,7 +85,7 @@ async fn all_pages_of_the_listing_are_read_with_everything_that_matters() {
         enabled: false,
         staging: true,
         tenant_only: true,
-        ..stand_in::Distribution::new("E2").alias("*.example.com").alias("a&b").origin("lb-1.example.net")
+        ..stand_in::Distribution::new("E2").alias("*.example.com").alias("a&b").origin("lb-1.example.net/v2")
     };
     world.account.add_distribution(full);
     for name in ["E3", "E4", "E5"] {
@@ -104,10 +104,11 @@ async fn all_pages_of_the_listing_are_read_with_everything_that_matters() {
             enabled: false,
             staging: true,
             tenant_only: true,
+            rewrites: true,
             cache_tags: false,
         }
     );
-    assert!(listed[0].enabled && !listed[0].staging && !listed[0].tenant_only);
+    assert!(listed[0].enabled && !listed[0].staging && !listed[0].tenant_only && !listed[0].rewrites);
 }
 
 #[tokio::test]

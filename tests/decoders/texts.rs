@@ -9,6 +9,7 @@ use kernel::text::{clean, is_hidden, visible, visible_json};
 use kernel::watches::horizon::Mark;
 use proof::asked::{PATHS_MAX, distinct, one_path};
 use proof::marker::Marker;
+use purge::workloads::extent::Extent;
 use purge::workloads::proving::Proving;
 use purge::workloads::workload::{ANNOTATION_PREFIX, FAULT_BYTES_MAX, FAULTS_MAX, Tuning};
 use serde_json::Value;
@@ -152,7 +153,7 @@ fn annotations(bytes: &[u8]) -> bool {
     assert_eq!(tuning, read());
     assert!(tuning.faults.len() <= FAULTS_MAX);
     assert!(tuning.faults.iter().all(|fault| fault.len() <= FAULT_BYTES_MAX));
-    let paths = tuning.paths.as_ref().map_or(0, |paths| paths.iter().map(|path| path.as_str().len()).sum());
+    let paths = tuning.paths.as_ref().map_or(0, Extent::bytes);
     assert!(paths <= bytes.len().saturating_mul(3) + 3, "{paths} bytes of paths from {}", bytes.len());
     for host in tuning.hosts.iter().flatten() {
         assert_eq!(Host::parse(host.as_str()).as_ref(), Ok(host));

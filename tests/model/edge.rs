@@ -64,7 +64,7 @@ impl World {
     fn reference(&self, seq: Seq, distribution: &DistributionId) -> Reference {
         let Identity { workload, member, group, origin, .. } = identity();
         let rollout = group_rollout_id(&group, &workload, &Vector::of_one(member, Component::bare(origin, seq)));
-        purge_reference(&rollout, distribution.as_str(), self.policy.paths.iter().map(|path| path.as_str()))
+        purge_reference(&rollout, distribution.as_str(), self.policy.paths.written().map(|path| path.as_str()))
     }
 
     /// The same reference returns the earlier invalidation. Its completion follows at once.

@@ -58,7 +58,7 @@ struct Field {
 
 fn version(tag: &str, generation: i64, paths: &[&str]) -> Workload {
     let paths: Vec<_> = paths.iter().map(|path| path.parse().unwrap()).collect();
-    let tuning = Tuning { paths: PathSet::of(paths), ..Tuning::default() };
+    let tuning = Tuning { paths: PathSet::of(paths).map(Into::into), ..Tuning::default() };
     Workload { tuning, ..sight(tag, generation, true, 2).unwrap() }
 }
 

@@ -77,6 +77,7 @@ fn distribution() -> Distribution {
         enabled: true,
         staging: false,
         tenant_only: false,
+        rewrites: false,
         cache_tags: false,
     }
 }

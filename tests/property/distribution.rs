@@ -38,6 +38,7 @@ fn distributions() -> impl Strategy<Value = Vec<Distribution>> {
             enabled,
             staging,
             tenant_only,
+            rewrites: false,
             cache_tags: false,
         };
         all.into_iter().enumerate().map(one).collect()
@@ -176,6 +177,7 @@ proptest! {
             enabled: true,
             staging: false,
             tenant_only: false,
+            rewrites: false,
             cache_tags: false,
         };
         let index = Index::new(vec![only]);

@@ -25,6 +25,7 @@ mod paths;
 mod plan;
 mod record;
 mod roster;
+mod routes;
 mod sentences;
 mod site;
 mod site_requests;

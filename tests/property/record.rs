@@ -16,7 +16,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use purge::records::record::{
     Brief, Cast, Change, Closed, Edge, Failure, LastSite, Lead, Looks, Moved, Outcome, Passed, Phase, Plan, Purge,
-    PurgeState, RECORD_BYTES_MAX, Record, SCHEMA, Seen, Times, Unlisted, Vote, VotePurges,
+    PurgeState, RECORD_BYTES_MAX, Record, Routes, SCHEMA, Seen, Times, Unlisted, Vote, VotePurges,
 };
 use purge::records::record_codec::{CodecError, decode, encode, form, shed};
 use purge::records::rules::Rules;
@@ -156,7 +156,7 @@ prop_compose! {
         Vote {
             vector, name: name.then(|| WorkloadId::deployment("shop", "web")), seq, version, closed, why, times, change_words,
             cast: Cast { change, returned, late, rules, config, at_ms },
-            plan: Plan { hosts, except, narrow, origins, distributions, paths },
+            plan: Plan { hosts, except, routed: narrow.clone(), narrow, origins, distributions, paths },
             purges: VotePurges { listed, unlisted, stalled, noticed, overtaken, owed_ms },
         }
     }
@@ -253,7 +253,7 @@ prop_compose! {
         Record {
             revision, uid, stand_in, withdrawn, seq, nonce, version, group_version, group_name, generation, change, phase, elapsed_ms, settled, edge, closed,
             requested_at, passed, votes, owed, looks: Looks::default().into(), history, untold, config, last, lives, stalled, set_back, off, chosen, volumes, request, asked, from, site, times,
-            conditions,
+            conditions, routes: volumes.then(|| Box::new(Routes::vote(&Record::first(Seq(1)), Seq(2), &Default::default()).1)),
             remark,
             leads: hosts.iter().map(|host| Lead::of(host)).collect(),
             moved: move_of.map(|(identity, words)| Moved::new(&identity, &words)),

@@ -54,7 +54,7 @@ fn service() -> impl Strategy<Value = ServiceFact> {
 fn ingress() -> impl Strategy<Value = IngressFact> {
     let reach = prop::sample::select(vec![Reach::Whole, Reach::Part, Reach::Default]);
     let rule = (prop::option::of(host()), prop::collection::vec(name(), 0..3), reach)
-        .prop_map(|(host, backends, reach)| IngressRule { host, backends, reach });
+        .prop_map(|(host, backends, reach)| IngressRule { host, backends, reach, ..IngressRule::default() });
     let rules = prop::collection::vec(rule, 0..3);
     (namespace(), name(), rules, prop::option::weighted(0.2, name()), hosts(), hosts(), annotations()).prop_map(
         |(namespace, name, rules, default_backend, tls_hosts, load_balancers, annotations)| IngressFact {
@@ -65,6 +65,7 @@ fn ingress() -> impl Strategy<Value = IngressFact> {
             default_backend,
             tls_hosts,
             load_balancers,
+            expressions: false,
             annotations,
         },
     )

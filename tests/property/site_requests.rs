@@ -256,6 +256,7 @@ fn facts(world: &World) -> SiteFacts {
         host: rule.host.as_ref().map(owned),
         backends: rule.http.iter().flat_map(|paths| paths.values()).map(owned).collect(),
         reach: rule.http.as_ref().map_or(Reach::Default, reach),
+        ..IngressRule::default()
     };
     let ingress = |(number, one): (usize, &Ingress)| IngressFact {
         namespace: one.namespace.to_owned(),

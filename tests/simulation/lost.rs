@@ -63,6 +63,7 @@ fn a_host_that_another_namespace_serves_now_is_not_purged_for_the_one_that_had_i
             namespace: "blog".to_owned(),
             object: "Ingress blog/web".to_owned(),
             accepted: true,
+            expressions: false,
             hosts: vec![("web.example.com".parse().unwrap(), vec![Path::parse("/*").unwrap()])],
         });
         deprive(life).await;

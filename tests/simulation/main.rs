@@ -28,6 +28,7 @@ mod promoting;
 mod refused;
 mod restless;
 mod restored;
+mod routes;
 mod running;
 mod sights;
 mod strangers;

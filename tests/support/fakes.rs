@@ -28,7 +28,7 @@ use proof::asked::Answers;
 use purge::ports::{CdnError, Ledger, PortError, Sight, StoreError};
 use purge::purges::purge::CdnErrorClass;
 use purge::records::record::Record;
-use purge::site::RouteClaim;
+use purge::site::{RouteClaim, Way};
 use purge::workloads::readiness::Pod;
 use purge::workloads::serving::Serving;
 use purge::workloads::workload::Workload;
@@ -84,6 +84,8 @@ pub struct State {
     pub claims: Vec<RouteClaim>,
     /// Names of workloads whose Ingress is gone.
     pub unrouted: BTreeSet<String>,
+    /// What the Ingress of a workload sends to its Service, where it does not take the whole host by its name.
+    pub ways: BTreeMap<String, Vec<Way>>,
     watches: Vec<mpsc::UnboundedSender<Shown>>,
     /// Watches under way, opened so far.
     pub watches_opened: usize,
@@ -151,6 +153,7 @@ impl World {
             publishes_unready: false,
             claims: Vec::new(),
             unrouted: BTreeSet::new(),
+            ways: BTreeMap::new(),
             watches: Vec::new(),
             watches_opened: 0,
             ledger: MemoryLedger::new(Origin("ledger-0".to_owned())),
@@ -258,6 +261,7 @@ impl World {
             enabled: true,
             staging: false,
             tenant_only: false,
+            rewrites: false,
             cache_tags: false,
         });
     }

@@ -104,8 +104,10 @@ impl RolloutActor {
         had: BTreeSet<Host>,
         ctx: &mut Context<Self>,
     ) {
-        let (cluster, tenants) = (self.env.ports.cluster.clone(), self.env.settings.policy.tenants.clone());
-        let found = async move { hosts::find(&*cluster, workload, age, had, tenants).await };
+        let (cluster, policy) = (self.env.ports.cluster.clone(), &self.env.settings.policy);
+        let routes = policy.extent_of(&workload).wants_routes();
+        let wanted = hosts::Wanted { tenants: policy.tenants.clone(), routes };
+        let found = async move { hosts::find(&*cluster, workload, age, had, wanted).await };
         let event =
             |found: Result<_, PortError>| found.map_or_else(|why| Event::SiteFailed(why.to_string()), Event::SiteFound);
         self.read("read_site", found, event, ctx);

@@ -1,7 +1,7 @@
 //! The search for a workload's hosts. A small one runs at once. If tenants wrote thousands of names, it leaves the actors'
 //! thread, waits for its turn, and has a bound: it delays the workloads of that namespace only (T2).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use kernel::names::host::Host;
 use purge::bounds::tenants::{Tenancy, Tenants};
 use purge::ports::{ClusterView, PortError, Present};
 use purge::rollouts::rollout::FoundSite;
-use purge::site::{Age, Gathered, RouteClaim, lost as compared, missing};
+use purge::site::{Age, Gathered, RouteClaim, Routed, lost as compared, missing};
 use purge::traffic::Look;
 use purge::workloads::workload::Workload;
 
@@ -30,6 +30,22 @@ thread_local! {
     static QUEUE: Arc<Semaphore> = Arc::new(Semaphore::new(PLACES));
 }
 
+/// What is to be known of a site beside its hosts.
+pub(super) struct Wanted {
+    pub tenants: Tenants,
+    /// Whether the paths of each host that lead to the workload are sought.
+    pub routes: bool,
+}
+
+impl Wanted {
+    fn is_judged(&self) -> bool {
+        self.tenants.default == Tenancy::Own
+    }
+}
+
+/// The claims of all namespaces, or why they are not known.
+type Claims = Result<Arc<Vec<RouteClaim>>, PortError>;
+
 /// Reads what leads to a workload's namespace, not older than `age`, and finds the workload's site in it; without an age, in what
 /// the workload says itself. What became of the hosts that it `had` is looked for where some are not found.
 pub(super) async fn find(
@@ -37,10 +53,10 @@ pub(super) async fn find(
     workload: Box<Workload>,
     age: Option<Age>,
     had: BTreeSet<Host>,
-    tenants: Tenants,
+    wanted: Wanted,
 ) -> Result<FoundSite, PortError> {
-    let (who, judged) = (workload.clone(), tenants.default == Tenancy::Own);
-    let found = find_site(cluster, workload, age, tenants).await?;
+    let (who, judged) = (workload.clone(), wanted.is_judged());
+    let found = find_site(cluster, workload, age, wanted).await?;
     let lost: BTreeSet<Host> = missing(&had, &found.hosts).cloned().collect();
     if age.is_none() || lost.is_empty() {
         return Ok(found);
@@ -86,16 +102,23 @@ async fn find_site(
     cluster: &dyn ClusterView,
     workload: Box<Workload>,
     age: Option<Age>,
-    tenants: Tenants,
+    wanted: Wanted,
 ) -> Result<FoundSite, PortError> {
     let namespace = &workload.id.namespace;
-    let judged = tenants.default == Tenancy::Own;
-    let claims = if judged { cluster.route_claims().await? } else { Arc::default() };
-    let Some(age) = age else { return Ok(search(&workload, &Gathered::default(), &claims, &tenants)) };
+    let judged = wanted.is_judged();
+    let claims: Claims = match judged || (wanted.routes && age.is_some()) {
+        true => match cluster.route_claims().await {
+            // Without them everything is purged, which waits for nobody.
+            Err(error) if !judged => Err(error),
+            claims => Ok(claims?),
+        },
+        false => Ok(Arc::default()),
+    };
+    let Some(age) = age else { return Ok(search(&workload, &Gathered::default(), &claims, &wanted)) };
     let facts = cluster.site_facts(namespace, age).await?;
-    let names = facts.names() + claims.iter().map(|claim| claim.hosts.len()).sum::<usize>();
+    let names = facts.names() + claims.iter().flat_map(|all| all.iter()).map(|claim| claim.hosts.len()).sum::<usize>();
     if names <= AT_ONCE_MAX {
-        return Ok(search(&workload, &facts, &claims, &tenants));
+        return Ok(search(&workload, &facts, &claims, &wanted));
     }
     // A search that waits holds nothing, and reads again when it is its turn.
     drop(facts);
@@ -103,7 +126,7 @@ async fn find_site(
     let place = QUEUE.with(Arc::clone).acquire_owned().await.map_err(|error| failed(error.to_string()))?;
     let facts = cluster.site_facts(namespace, age).await?;
     let work = tokio::task::spawn_blocking(move || {
-        let found = search(&workload, &facts, &claims, &tenants);
+        let found = search(&workload, &facts, &claims, &wanted);
         // Held until the work has ended, even if its caller no longer waits.
         drop(place);
         found
@@ -118,10 +141,26 @@ async fn find_site(
     }
 }
 
-fn search(workload: &Workload, facts: &Gathered, claims: &[RouteClaim], tenants: &Tenants) -> FoundSite {
+fn search(workload: &Workload, facts: &Gathered, claims: &Claims, wanted: &Wanted) -> FoundSite {
     let found = facts.site(workload.pods(), workload.tuning.hosts.as_deref());
     for (place, why) in &found.rejected {
         tracing::debug!(workload = %workload.id.display_name(), place, why, "ignored an invalid host");
     }
-    FoundSite::judged(found, workload, claims, tenants)
+    let why = claims.as_ref().err().map(ToString::to_string).unwrap_or_default();
+    let all = claims.as_ref().map(|claims| claims.as_slice());
+    let routed = if wanted.routes {
+        facts.routed(workload.pods(), &found, all.map_err(|_| why.as_str()))
+    } else {
+        BTreeMap::new()
+    };
+    let mut site = FoundSite::judged(found, workload, all.unwrap_or_default(), &wanted.tenants);
+    for (host, part) in routed.into_iter().filter(|(host, _)| site.hosts.contains(host)) {
+        match part {
+            Routed::Only(paths) => drop(site.routed.insert(host, paths)),
+            Routed::All(why) => {
+                tracing::debug!(workload = %workload.id.display_name(), %host, why, "found no narrower paths of a host");
+            }
+        }
+    }
+    site
 }

@@ -8,6 +8,8 @@
 
 use aws_sdk_cloudfront::types::{self, ConnectionMode, DistributionSummary, DomainResult, DomainStatus};
 
+use super::rewrites::rewrites;
+
 use kernel::id::InvalidationId;
 use kernel::names::distribution::{Distribution, DistributionId};
 use purge::ports::{CdnErrorClass, Invalidation, InvalidationStatus};
@@ -68,6 +70,7 @@ pub(super) fn distribution(summary: DistributionSummary) -> Option<Distribution>
     let id = summary.id.chars().take(ID_CHARS_MAX + 1).collect::<String>().parse();
     let id = id.inspect_err(|error| tracing::warn!(%error, "distribution was skipped")).ok()?;
     let mut names = Names { left_out: 0 };
+    let rewrites = rewrites(&summary);
     let origins = summary.origins.map(|origins| origins.items).unwrap_or_default();
     let found = Distribution {
         domain_name: names.bounded([summary.domain_name]).pop().unwrap_or_default(),
@@ -76,6 +79,7 @@ pub(super) fn distribution(summary: DistributionSummary) -> Option<Distribution>
         enabled: summary.enabled,
         staging: summary.staging,
         tenant_only: summary.connection_mode == Some(ConnectionMode::TenantOnly),
+        rewrites,
         // The listing does not tell; see `Cdn::cache_tag_header`.
         cache_tags: false,
         id,
@@ -105,6 +109,8 @@ pub(super) fn distribution_tenant(id: &str, domains: Vec<DomainResult>, enabled:
         enabled: enabled != Some(false),
         staging: false,
         tenant_only: false,
+        // The paths of its distribution may hold parameters of each distribution tenant, which the listing does not tell.
+        rewrites: true,
         cache_tags: false,
         id,
     };

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::gateway::{
     GRPC_ROUTES, HTTP_ROUTES, MatchedPath, ParentStatus, RouteMatch, RouteRule, RouteSpec, RouteStatus,
 };
-use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, read};
+use super::routing::{HttpPath, INGRESSES, IngressSpec, IngressStatus, Metadata, Object, may_make_expressions, read};
 use apiserver::{Api, Collection, Decoder, Resource};
 use kernel::names::host::Host;
 use kernel::names::paths::Path;
@@ -125,7 +125,8 @@ fn claim(of: Metadata, kind: &str, accepted: bool, hosts: Vec<(Host, Vec<Path>)>
     let object = format!("{kind} {}/{}", of.namespace, of.name);
     // One without a time is taken to be the youngest: it takes no host from another.
     let created = of.creation_timestamp.unwrap_or_else(|| "9999".to_owned());
-    RouteClaim { created, namespace: of.namespace, object, accepted, hosts }
+    let expressions = may_make_expressions(&of.annotations);
+    RouteClaim { created, namespace: of.namespace, object, accepted, expressions, hosts }
 }
 
 fn ingress(json: &str) -> Result<RouteClaim, Unreadable> {

@@ -14,7 +14,7 @@ use super::parts::Condition;
 use super::routing::{Counted, Object, read};
 use apiserver::Resource;
 use kernel::unreadable::Unreadable;
-use purge::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind};
+use purge::site::{GatewayFact, GrantFact, ListenerFact, ParentFact, ParentKind, RouteFact, RouteKind, Way};
 
 /// The group of the Gateway API, in which everything used but `ReferenceGrant` is `v1` since its release 1.1.
 const GATEWAY_GROUP: &str = "gateway.networking.k8s.io";
@@ -48,10 +48,17 @@ fn route(json: &str, kind: RouteKind) -> Result<RouteFact, Unreadable> {
     let home = metadata.namespace.as_str();
     let rules = spec.rules.unwrap_or_default();
     let whole = rules.iter().any(RouteRule::is_whole);
-    let backends = rules.into_iter().flat_map(|rule| rule.backend_refs.unwrap_or_default());
-    // A weight of 0 gets no requests. <https://gateway-api.sigs.k8s.io/reference/spec/#backendref>
-    let backends =
-        backends.filter(|to| to.is("", "Service") && to.weight != Some(0)).map(|to| (to.namespace_or(home), to.name));
+    let (mut backends, mut ways) = (Vec::new(), Vec::new());
+    for rule in rules {
+        let taken = rule.ways(kind);
+        // A weight of 0 gets no requests. <https://gateway-api.sigs.k8s.io/reference/spec/#backendref>
+        let serves = |to: &Reference| to.is("", "Service") && to.weight != Some(0);
+        for to in rule.backend_refs.unwrap_or_default().into_iter().filter(serves) {
+            let to = (to.namespace_or(home), to.name);
+            ways.extend(taken.iter().map(|way| (to.clone(), way.clone())));
+            backends.push(to);
+        }
+    }
     // One entry for each reference and controller, the reference as the route has it.
     let said = status.and_then(|status| status.parents).unwrap_or_default();
     let accepted: Vec<ParentFact> =
@@ -61,7 +68,8 @@ fn route(json: &str, kind: RouteKind) -> Result<RouteFact, Unreadable> {
     Ok(RouteFact {
         kind,
         hostnames: spec.hostnames.unwrap_or_default(),
-        backends: backends.collect(),
+        backends,
+        ways,
         whole,
         parents: parents.collect(),
         namespace: metadata.namespace,
@@ -236,7 +244,27 @@ impl RouteRule {
     }
 }
 
+impl RouteRule {
+    /// The requests it takes, by their paths; conditions beside those only take less. What a `GRPCRoute` takes is a POST, which no cache keeps:
+    /// its paths are not told apart.
+    fn ways(&self, kind: RouteKind) -> Vec<Way> {
+        let matches = self.matches.as_deref().filter(|matches| !matches.is_empty() && kind == RouteKind::Http);
+        matches.map_or_else(|| vec![Way::Prefix("/".to_owned())], |all| all.iter().map(RouteMatch::way).collect())
+    }
+}
+
 impl RouteMatch {
+    /// A match without a path is for every path. <https://gateway-api.sigs.k8s.io/reference/spec/#httproutematch>
+    fn way(&self) -> Way {
+        let Some(MatchedPath { kind, value }) = &self.path else { return Way::Prefix("/".to_owned()) };
+        let path = value.clone().unwrap_or_else(|| "/".to_owned());
+        match kind.as_deref() {
+            None | Some("PathPrefix") => Way::Prefix(path),
+            Some("Exact") => Way::Exact(path),
+            Some(_) => Way::Expression,
+        }
+    }
+
     fn is_every(&self) -> bool {
         let some = |list: &Option<Vec<IgnoredAny>>| list.as_ref().is_some_and(|list| !list.is_empty());
         let is_root = |path: &MatchedPath| {
@@ -383,6 +411,32 @@ mod tests {
         ] {
             assert!(!whole(part.clone()), "{part}");
         }
+    }
+
+    #[test]
+    fn each_backend_of_a_route_gets_the_paths_of_its_rules() {
+        let rules = json!([
+            {"matches": [{"path": {"value": "/api"}, "headers": [{"name": "canary", "value": "1"}]}, {"method": "GET"}],
+                "backendRefs": [{"name": "api"}, {"name": "off", "weight": 0}]},
+            {"matches": [{"path": {"type": "Exact", "value": "/x"}}, {"path": {"type": "RegularExpression", "value": "/v[12]"}}],
+                "backendRefs": [{"name": "web"}, {"name": "api"}]},
+        ]);
+        let object = json!({"metadata": {"namespace": "shop", "name": "web"}, "spec": {"rules": rules}});
+        let words = |fact: RouteFact| {
+            fact.ways.into_iter().map(|((_, name), way)| format!("{name} {way:?}")).collect::<Vec<_>>()
+        };
+        let read = words(http_route(&object.to_string()).unwrap().0);
+        let expected = [
+            r#"api Prefix("/api")"#,
+            r#"api Prefix("/")"#,
+            r#"web Exact("/x")"#,
+            "web Expression",
+            r#"api Exact("/x")"#,
+            "api Expression",
+        ];
+        assert_eq!(read, expected);
+        let all = words(grpc_route(&object.to_string()).unwrap().0);
+        assert!(all.iter().all(|line| line.ends_with(r#"Prefix("/")"#)), "{all:?}");
     }
 
     #[test]

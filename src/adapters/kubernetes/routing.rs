@@ -13,7 +13,7 @@ use kernel::id::Kind;
 use kernel::names::selector::Labels;
 use kernel::unreadable::Unreadable;
 use kinds::template_label;
-use purge::site::{IngressFact, IngressRule, Reach, ServiceFact};
+use purge::site::{IngressFact, IngressRule, Reach, ServiceFact, Way};
 
 pub(super) const SERVICES: Resource = Resource::new("", "v1", "services");
 
@@ -22,6 +22,22 @@ pub(super) const INGRESSES: Resource = Resource::new("networking.k8s.io", "v1", 
 
 /// The old form of `spec.ingressClassName`.
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
+
+/// What annotations of Ingresses are called, behind the name of their controller, that may change which requests a path takes: they make
+/// regular expressions of paths, or are free text of the controller's configuration.
+/// <https://kubernetes.github.io/ingress-nginx/user-guide/ingress-path-matching/>,
+/// <https://docs.nginx.com/nginx-ingress-controller/configuration/ingress-resources/advanced-configuration-with-annotations/>,
+/// <https://haproxy-ingress.github.io/docs/configuration/keys/#path-type>
+const EXPRESSIONS: [&str; 8] = [
+    "use-regex",
+    "rewrite-target",
+    "path-regex",
+    "path-type",
+    "server-snippet",
+    "server-snippets",
+    "configuration-snippet",
+    "location-snippets",
+];
 
 /// What is kept of an object, and how many of its names were not even read.
 pub(super) type Counted<T> = (T, usize);
@@ -63,6 +79,8 @@ pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, Unreadable> {
     let spec = spec.unwrap_or_default();
     let balancers = status.and_then(|status| status.load_balancer).unwrap_or_default().ingress;
     let old_class = metadata.annotations.remove(INGRESS_CLASS);
+    let expressions = may_make_expressions(&metadata.annotations);
+    metadata.annotations.retain(|key, _| !is_about_expressions(key));
     let mut unread = spec.rules.unread + spec.tls.unread + balancers.unread;
     let mut tls_hosts = Vec::new();
     for hosts in spec.tls.items.into_iter().map(|tls| tls.hosts) {
@@ -81,6 +99,7 @@ pub(super) fn ingress(json: &str) -> Result<Counted<IngressFact>, Unreadable> {
         class: spec.ingress_class_name.or(old_class),
         default_backend: spec.default_backend.and_then(Backend::service),
         tls_hosts,
+        expressions,
         load_balancers: balancers.items.into_iter().filter_map(|balancer| balancer.hostname).collect(),
         annotations: metadata.annotations,
     };
@@ -183,12 +202,13 @@ impl Rule {
     /// The rule, and how many of its paths were not read. A Service that several of its paths lead to is named once.
     fn reduce(self) -> Counted<IngressRule> {
         let Some(http) = self.http else {
-            return (IngressRule { host: self.host, backends: Vec::new(), reach: Reach::Default }, 0);
+            return (IngressRule { host: self.host, reach: Reach::Default, ..IngressRule::default() }, 0);
         };
         let Few { items: paths, unread } = http.paths;
         let reach = if paths.iter().any(HttpPath::is_every) { Reach::Whole } else { Reach::Part };
-        let backends: BTreeSet<String> = paths.into_iter().filter_map(|path| path.backend?.service()).collect();
-        (IngressRule { host: self.host, backends: backends.into_iter().collect(), reach }, unread)
+        let ways: Vec<(String, Way)> = paths.into_iter().filter_map(HttpPath::way).collect();
+        let backends: BTreeSet<String> = ways.iter().map(|(service, _)| service.clone()).collect();
+        (IngressRule { host: self.host, backends: backends.into_iter().collect(), ways, reach }, unread)
     }
 }
 
@@ -199,6 +219,20 @@ impl HttpPath {
     }
 }
 
+impl HttpPath {
+    /// The Service it leads to, and the requests that it takes.
+    fn way(self) -> Option<(String, Way)> {
+        let service = self.backend?.service()?;
+        let way = match (self.path_type.as_deref(), self.path) {
+            (Some("Exact"), Some(path)) => Way::Exact(path),
+            (Some("Prefix"), Some(path)) => Way::Prefix(path),
+            (_, path) if EVERY_PATH.contains(&path.as_deref().unwrap_or_default()) => Way::Prefix("/".to_owned()),
+            (_, _) => Way::OfController,
+        };
+        Some((service, way))
+    }
+}
+
 impl Backend {
     fn service(self) -> Option<String> {
         self.service.map(|service| service.name)
@@ -206,7 +240,18 @@ impl Backend {
 }
 
 fn routing_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Annotations, D::Error> {
-    annotations(deserializer, |key| key.starts_with("external-dns.") || key == INGRESS_CLASS)
+    annotations(deserializer, |key| {
+        key.starts_with("external-dns.") || key == INGRESS_CLASS || is_about_expressions(key)
+    })
+}
+
+fn is_about_expressions(key: &str) -> bool {
+    key.rsplit_once('/').is_some_and(|(_, name)| EXPRESSIONS.contains(&name))
+}
+
+/// Whether annotations may make regular expressions of the paths of an Ingress.
+pub(super) fn may_make_expressions(annotations: &Annotations) -> bool {
+    annotations.iter().any(|(key, value)| is_about_expressions(key) && value.trim() != "false")
 }
 
 #[cfg(test)]
@@ -240,11 +285,48 @@ mod tests {
         assert_eq!(fact.tls_hosts, ["www.example.com"]);
         assert_eq!(fact.load_balancers, ["lb.example.net"]);
         assert_eq!(fact.annotations.len(), 1);
-        let web = |reach| IngressRule { host: Some("www.example.com".into()), backends: vec!["web".into()], reach };
+        let web = |reach| {
+            let path = "/".to_owned();
+            let way = if reach == Reach::Whole { Way::Prefix(path) } else { Way::Exact(path) };
+            let ways = vec![("web".to_owned(), way)];
+            IngressRule { host: Some("www.example.com".into()), backends: vec!["web".into()], ways, reach }
+        };
         assert_eq!(fact.rules, [web(Reach::Whole), IngressRule { reach: Reach::Default, ..IngressRule::default() }]);
         let mut part = object;
         part["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = json!("Exact");
         assert_eq!(ingress(&part.to_string()).unwrap().0.rules[0], web(Reach::Part));
+    }
+
+    #[test]
+    fn a_path_is_read_by_its_type_and_what_only_its_controller_knows_is_not_guessed() {
+        let way = |kind: Option<&str>, path: Option<&str>| {
+            let one = json!({"path": path, "pathType": kind, "backend": {"service": {"name": "web"}}});
+            serde_json::from_value::<HttpPath>(one).unwrap().way().unwrap().1
+        };
+        let shop = || "/shop".to_owned();
+        assert_eq!(way(Some("Exact"), Some("/shop")), Way::Exact(shop()));
+        assert_eq!(way(Some("Prefix"), Some("/shop")), Way::Prefix(shop()));
+        assert_eq!(way(Some("ImplementationSpecific"), Some("/shop")), Way::OfController);
+        assert_eq!(way(Some("OfTomorrow"), Some("/shop")), Way::OfController);
+        assert_eq!(way(None, Some("/shop")), Way::OfController);
+        for every in [None, Some("/"), Some("/*")] {
+            assert_eq!(way(Some("ImplementationSpecific"), every), Way::Prefix("/".to_owned()), "{every:?}");
+        }
+    }
+
+    #[test]
+    fn annotations_that_change_what_a_path_takes_are_seen() {
+        let may = |key: &str, value: &str| {
+            let object = json!({"metadata": {"namespace": "shop", "name": "web", "annotations": {key: value}}});
+            let read = read::<IngressSpec, IgnoredAny>(&object.to_string()).unwrap();
+            may_make_expressions(&read.metadata.annotations)
+        };
+        assert!(may("nginx.ingress.kubernetes.io/use-regex", "true"));
+        assert!(may("nginx.ingress.kubernetes.io/rewrite-target", "/$2"));
+        assert!(may("nginx.org/path-regex", "case_insensitive"));
+        assert!(may("haproxy-ingress.github.io/path-type", "regex"));
+        assert!(!may("nginx.ingress.kubernetes.io/use-regex", "false"));
+        assert!(!may("nginx.ingress.kubernetes.io/proxy-body-size", "8m"));
     }
 
     #[test]

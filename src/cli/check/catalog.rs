@@ -141,6 +141,7 @@ checks! {
     ANNOTATIONS: Sites = "annotations";
     PROOF: Sites = "proof";
     CACHES: Sites = "caches";
+    CACHEABILITY: Sites = "cacheability";
     WEBHOOK_NAME: Webhooks = "webhook-name";
     WEBHOOK_ALLOWED: Webhooks = "webhook-allowed";
     WEBHOOK_TLS: Webhooks = "webhook-tls";

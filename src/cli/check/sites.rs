@@ -15,7 +15,7 @@ use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::kubernetes::Scope;
 use crate::looking::page::count;
 use crate::looking::workloads::Listed;
-use kernel::names::distribution::{Distribution, DistributionId, Index};
+use kernel::names::distribution::{Distribution, DistributionId, Index, Reason};
 use kernel::names::host::Host;
 use kernel::refusal::Cause;
 use purge::bounds::policy::Policy;
@@ -34,7 +34,9 @@ pub struct Sites {
     /// The distributions that serve something.
     pub matched: Vec<DistributionId>,
     /// The hosts of all that is watched; `None` where not all are known.
-    pub served: Option<BTreeSet<Host>>,
+    pub watched: Option<BTreeSet<Host>>,
+    /// The hosts that people ask for and that distributions serve; with the one that is purged by cache tags, if one is.
+    pub served: BTreeMap<Host, Option<DistributionId>>,
     pub findings: Vec<Finding>,
 }
 
@@ -42,12 +44,13 @@ pub struct Sites {
 #[derive(Default)]
 struct Found {
     hosts: usize,
-    served: BTreeSet<Host>,
+    watched: BTreeSet<Host>,
     hostless: usize,
     /// Without a host, where not all that may name one could be read.
     blind: usize,
     workloads: usize,
     matched: BTreeSet<DistributionId>,
+    served: BTreeMap<Host, Option<DistributionId>>,
     unmatched: BTreeMap<String, String>,
     skipped: BTreeMap<DistributionId, String>,
     tagged: BTreeMap<DistributionId, String>,
@@ -56,7 +59,8 @@ struct Found {
 
 /// All of it was not tried, because of this.
 pub fn untried(after: Check) -> Sites {
-    Sites { matched: Vec::new(), served: None, findings: ALL.map(|check| check.after(after)).into() }
+    let findings = ALL.map(|check| check.after(after)).into();
+    Sites { matched: Vec::new(), watched: None, served: BTreeMap::new(), findings }
 }
 
 /// Looks at all watched workloads. `account`: its name, in words.
@@ -106,7 +110,7 @@ pub async fn sites(
         let mut hosts: Vec<_> = site.hosts.keys().collect();
         hosts.retain(|host| owned.as_ref().is_none_or(|owned| owned.hosts.contains(*host)));
         found.hosts += hosts.len();
-        found.served.extend(hosts.iter().copied().cloned());
+        found.watched.extend(hosts.iter().copied().cloned());
         let matches = index.matches_except(hosts.iter().copied(), &site.origins, &site.except);
         found.blind += usize::from(hosts.is_empty() && !unread.is_empty());
         found.troubles.extend(unread);
@@ -117,8 +121,8 @@ pub async fn sites(
     findings.extend(usable(&found));
     findings.push(tags(&found, cdn).await);
     findings.extend(said);
-    let served = found.troubles.is_empty().then_some(found.served);
-    Sites { matched: found.matched.into_iter().collect(), served, findings }
+    let watched = found.troubles.is_empty().then_some(found.watched);
+    Sites { matched: found.matched.into_iter().collect(), watched, served: found.served, findings }
 }
 
 impl Found {
@@ -142,8 +146,17 @@ impl Found {
                 self.skipped.extend(matches.skipped.iter().cloned());
             }
         }
-        let paths = workload.tuning.paths.as_ref().unwrap_or(&policy.paths);
-        if paths.has_tags() {
+        let tagged = policy.extent_of(workload).at_most().has_tags();
+        for (id, reason) in matches.by_distribution.iter().flat_map(|(id, all)| all.iter().map(move |one| (id, one))) {
+            let (Reason::Alias(host) | Reason::WildcardAlias { host, .. } | Reason::OwnName(host)) = reason else {
+                continue;
+            };
+            if !host.is_wildcard() {
+                let by_tags = self.served.entry(host.clone()).or_default();
+                *by_tags = by_tags.take().or_else(|| tagged.then(|| id.clone()));
+            }
+        }
+        if tagged {
             self.tagged.extend(matched.iter().map(|id| (id.clone(), name.clone())));
         }
         self.matched.extend(matched);

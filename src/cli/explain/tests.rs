@@ -17,6 +17,7 @@ use purge::workloads::workload::{Asks, Tuning, Workload};
 
 mod barrier;
 mod hosts;
+mod routes;
 mod sites;
 
 impl World {

@@ -43,3 +43,14 @@ fn as_many_hosts_may_be_private_as_one_lists_by_hand() {
     assert_eq!(config.proof.private_hosts.len(), 32);
     assert!(problems(&[], &[(name, &listed(33))])[0].contains("has 33 items; fix: give at most 32"));
 }
+
+#[test]
+fn routes_are_a_word_among_paths_and_not_beside_tags() {
+    let paths = |value: &str| {
+        load_with(&[], &[("ALLCLEAR__PURGE__PATHS", value)], &[]).map(|loaded| loaded.config.policy().paths.to_string())
+    };
+    assert_eq!(paths("routes").unwrap(), "routes");
+    assert_eq!(paths("/api/*,routes").unwrap(), "routes /api/*");
+    let refused = problems(&[], &[("ALLCLEAR__PURGE__PATHS", "routes,#shop")]);
+    assert!(refused.len() == 1 && refused[0].contains("\"routes\" and cache tags exclude each other"), "{refused:?}");
+}

@@ -227,7 +227,7 @@ pub fn place(answer: &Answer) -> &str {
     answer.headers.only("x-amz-cf-pop").filter(is_name).unwrap_or_default()
 }
 
-fn is_of_cloudfront(answer: &Answer) -> bool {
+pub(crate) fn is_of_cloudfront(answer: &Answer) -> bool {
     let has_id = answer.headers.all("x-amz-cf-id").iter().any(|id| !id.is_empty());
     has_id || members(answer.headers.all("via")).iter().any(|via| via.contains("cloudfront"))
 }

@@ -47,7 +47,7 @@ const HEADER_VALUES_MAX: usize = 8;
 const VALUE_BYTES_MAX: usize = 512;
 
 /// The headers that anything is judged by, or told of; that of a marker comes beside them.
-const JUDGED: [&str; 11] = [
+const JUDGED: [&str; 13] = [
     "age",
     "cache-control",
     "cache-status",
@@ -55,6 +55,8 @@ const JUDGED: [&str; 11] = [
     "content-type",
     "etag",
     "location",
+    "set-cookie",
+    "vary",
     "via",
     "x-amz-cf-id",
     "x-amz-cf-pop",
@@ -232,9 +234,11 @@ impl Headers {
             if !JUDGED.contains(&name.as_str()) && marker != Some(name.as_str()) {
                 continue;
             }
+            // That there is a cookie matters, and what it is is nobody's business.
+            let value = if name == "set-cookie" { "" } else { value.trim() };
             let values = headers.entry(name).or_default();
             if values.len() < HEADER_VALUES_MAX {
-                values.push(text::head(value.trim(), VALUE_BYTES_MAX).to_owned());
+                values.push(text::head(value, VALUE_BYTES_MAX).to_owned());
             }
         }
         Self(headers)

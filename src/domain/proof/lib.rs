@@ -16,6 +16,7 @@
 
 pub mod age;
 pub mod asked;
+pub mod cacheability;
 pub mod look;
 pub mod marker;
 pub mod tally;

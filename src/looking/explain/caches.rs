@@ -9,6 +9,7 @@ use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
 use purge::bounds::policy::Policy;
 use purge::caches::demand::{Demand, demands};
+use purge::records::record::ByHost;
 use purge::rollouts::rollout::FoundSite;
 use purge::site::Site;
 use purge::workloads::workload::Workload;
@@ -20,7 +21,7 @@ pub(super) fn beside(
     workload: &Section<&Workload>,
     policy: &Policy,
 ) -> Section<SiteSeen> {
-    let own = workload.known().and_then(|workload| workload.tuning.paths.as_ref());
+    let extent = workload.known().map_or(&policy.paths, |workload| policy.extent_of(workload));
     let found = FoundSite {
         hosts: site.hosts.keys().cloned().collect(),
         origins: site.origins.clone(),
@@ -28,7 +29,7 @@ pub(super) fn beside(
         narrow: narrow.clone(),
         ..FoundSite::default()
     };
-    let demands = demands(&policy.caches, &found.scope(own.unwrap_or(&policy.paths)));
+    let demands = demands(&policy.caches, &found.scope(&extent.at_most(), &ByHost::new()));
     Section::Known(SiteSeen { caches: demands.iter().map(line).collect(), ..seen })
 }
 

@@ -171,6 +171,24 @@ pub struct PathsSeen {
     pub items: Vec<String>,
     /// Where they are from: `annotation` or `configuration`.
     pub from: &'static str,
+    /// Whether the paths that routes send to it are among them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub by_routes: bool,
+    /// The hosts of which routes send it less than all; where these are what is purged, all of its hosts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RoutedSeen>,
+}
+
+/// What routes send to it of one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RoutedSeen {
+    pub host: String,
+    /// No others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// Why it may be all of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whole: Option<String>,
 }
 
 /// Whether the edge is looked at after a purge, and how. Each `…from` is `annotation` or `configuration`.

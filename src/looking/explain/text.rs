@@ -8,6 +8,7 @@ use crate::looking::explain::model::{
     DeploymentSeen, DistributionSeen, DistributionsSeen, Explanation, GroupSeen, LookSeen, ProofSeen, RecordSeen,
     SiteSeen, WebhookSeen,
 };
+use crate::looking::explain::routes::lines;
 use crate::looking::layout::Tone;
 use crate::looking::page::Page;
 use crate::looking::{Section, group_lines};
@@ -51,7 +52,7 @@ impl fmt::Display for Explanation {
         page.section("Hosts", site, host_lines)?;
         page.page.part("Caches", site.known().into_iter().flat_map(|site| site.caches.clone()))?;
         page.section("Distributions", distributions, distribution_lines)?;
-        page.section("Paths", paths, |paths| vec![format!("{} (from the {})", paths.items.join(", "), paths.from)])?;
+        page.section("Paths", paths, lines)?;
         page.section("Proof", proof, proof_lines)?;
         page.section("Webhooks", webhooks, |webhooks| webhooks.iter().map(webhook_line).collect())?;
         let history = record.known().and_then(Option::as_ref).map(|record| record.history.clone()).unwrap_or_default();

@@ -92,7 +92,9 @@ pub(super) fn distribution_summary(distribution: &Distribution) -> String {
         .origins
         .iter()
         .map(|origin| {
-            let fields = format!("{}{}", xml::text("Id", origin), xml::text("DomainName", origin));
+            let (name, path) = origin.split_at(origin.find('/').unwrap_or(origin.len()));
+            let path = xml::text("OriginPath", path);
+            let fields = format!("{}{}{path}", xml::text("Id", name), xml::text("DomainName", name));
             xml::element("Origin", &fields)
         })
         .collect();

@@ -61,6 +61,7 @@ async fn all_pages_are_read_with_the_active_domains_and_only_of_the_distribution
             enabled: true,
             staging: false,
             tenant_only: false,
+            rewrites: true,
             cache_tags: false,
         }
     );

@@ -38,6 +38,7 @@ fn claim(year: &str, namespace: &str, host: &str, path: &str) -> RouteClaim {
         namespace: namespace.to_owned(),
         object: format!("Ingress {namespace}/web"),
         accepted: true,
+        expressions: false,
         hosts: vec![(host.parse().unwrap(), vec![path.parse().unwrap()])],
     }
 }

@@ -26,7 +26,7 @@ use purge::ports::{
 };
 use purge::purges::purge::CdnErrorClass;
 use purge::records::record::{Record, Records};
-use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, SiteFacts};
+use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use purge::workloads::beside::Beside;
 use purge::workloads::readiness::Pod;
 use purge::workloads::serving::Serving;
@@ -150,15 +150,29 @@ impl ClusterView for World {
         if lost {
             return Err(failed("cluster.site_facts"));
         }
-        let ingress = |id: &WorkloadId| IngressFact {
+        let state = self.state();
+        let ingress = |id: &WorkloadId| {
+            let ways = state.ways.get(&id.name).into_iter().flatten().map(|way| (id.name.clone(), way.clone()));
+            let ways: Vec<_> = ways.collect();
+            let backends = ways.first().map(|(service, _)| service.clone()).into_iter().collect();
+            let host = Some(format!("{}.example.com", id.name));
+            IngressFact {
+                namespace: id.namespace.clone(),
+                name: id.name.clone(),
+                rules: vec![IngressRule { host, backends, ways, ..IngressRule::default() }],
+                ..IngressFact::default()
+            }
+        };
+        let service = |(id, workload): (&WorkloadId, &Workload)| ServiceFact {
             namespace: id.namespace.clone(),
             name: id.name.clone(),
-            rules: vec![IngressRule { host: Some(format!("{}.example.com", id.name)), ..IngressRule::default() }],
-            ..IngressFact::default()
+            selector: workload.template_labels.clone(),
+            ..ServiceFact::default()
         };
-        let state = self.state();
         let routed = state.cluster.keys().filter(|id| !state.unrouted.contains(&id.name));
-        let facts = SiteFacts { ingresses: routed.map(ingress).collect(), ..SiteFacts::default() };
+        let selecting = state.cluster.iter().filter(|(id, _)| state.ways.contains_key(&id.name));
+        let services = selecting.map(service).collect();
+        let facts = SiteFacts { ingresses: routed.map(ingress).collect(), services, ..SiteFacts::default() };
         Ok(Arc::new(facts.into()))
     }
 

@@ -175,6 +175,7 @@ async fn a_host_that_belongs_to_another_namespace_is_not_purged_for_this_one() {
         namespace: "bank".into(),
         object: "Ingress bank/web".into(),
         accepted: true,
+        expressions: false,
         hosts: vec![("www.example.com".parse().unwrap(), vec!["/*".parse().unwrap()])],
     }];
     let mut sources = world.sources().await;

@@ -53,6 +53,9 @@ pub struct Distribution {
     pub staging: bool,
     /// Whether it serves distribution tenants only (`ConnectionMode` is `tenant-only`).
     pub tenant_only: bool,
+    /// Whether it may ask its origin for another path than it was asked for: it has an origin path, a function or a page for errors.
+    #[serde(default)]
+    pub rewrites: bool,
     /// Whether it is known to understand cache tags (it has a `CacheTagConfig`); a listing does not tell.
     pub cache_tags: bool,
 }

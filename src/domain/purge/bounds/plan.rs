@@ -26,7 +26,8 @@ impl Plan {
         let matched: Vec<&Self> = plans().filter(by_hosts).collect();
         Self {
             hosts: matched.iter().flat_map(|plan| plan.hosts.iter().cloned()).collect(),
-            narrow: narrow(&matched),
+            narrow: narrow(&matched, |plan| &plan.narrow),
+            routed: narrow(&matched, |plan| &plan.routed),
             origins: matched.iter().flat_map(|plan| plan.origins.iter().cloned()).collect(),
             except: except(&matched),
             paths: plans().flat_map(|plan| plan.paths.iter().cloned()).collect(),
@@ -36,13 +37,21 @@ impl Plan {
 
     /// The part of `paths` to purge on a distribution that the plan reaches in this way; `None` if there is none.
     pub fn paths_of(&self, reached: &Reached, paths: &PathSet) -> Option<PathSet> {
-        let narrow: Vec<&PathSet> = reached.hosts.iter().filter_map(|host| self.narrow.get(host)).collect();
-        if reached.otherwise || narrow.len() < reached.hosts.len() {
-            return Some(paths.clone());
-        }
-        let own = narrow.into_iter().flat_map(PathSet::iter).cloned().collect();
+        let Some(own) = union(reached, &self.narrow) else { return Some(paths.clone()) };
         // Which paths a tag selects is not known, so tags cannot be narrowed.
         paths.without_tags().intersection(&own)
+    }
+
+    /// The paths that routes send to the workload on a distribution that the plan reaches in this way; `None` if it may be all of them.
+    pub fn routed_of(&self, reached: &Reached) -> Option<PathSet> {
+        union(reached, &self.routed)
+    }
+
+    /// Whether what follows from it purges all that follows from `other`, on each distribution that both reach.
+    pub fn covers(&self, other: &Self) -> bool {
+        let at_least =
+            |(host, paths): (&Host, &PathSet)| other.routed.get(host).is_some_and(|theirs| paths.covers(theirs));
+        self.paths.covers(&other.paths) && self.routed.iter().all(at_least)
     }
 
     /// Whether nothing says what to purge.
@@ -51,13 +60,20 @@ impl Plan {
     }
 }
 
+/// The paths by which all hosts together are reached, where each of them has some.
+fn union(reached: &Reached, by_host: &BTreeMap<Host, PathSet>) -> Option<PathSet> {
+    let known: Vec<&PathSet> = reached.hosts.iter().filter_map(|host| by_host.get(host)).collect();
+    let all = !reached.otherwise && !known.is_empty() && known.len() == reached.hosts.len();
+    all.then(|| known.into_iter().flat_map(PathSet::iter).cloned().collect())
+}
+
 /// The hosts that are narrowed in every vote that has them, with all their paths. One vote with the whole host makes it
 /// the workload's.
-fn narrow(plans: &[&Plan]) -> BTreeMap<Host, PathSet> {
+fn narrow(plans: &[&Plan], of: fn(&Plan) -> &BTreeMap<Host, PathSet>) -> BTreeMap<Host, PathSet> {
     let mut narrow: BTreeMap<Host, Option<PathSet>> = BTreeMap::new();
     for plan in plans {
         for host in &plan.hosts {
-            let theirs = plan.narrow.get(host);
+            let theirs = of(plan).get(host);
             let all = narrow.entry(host.clone()).or_insert_with(|| theirs.cloned());
             *all = all.take().zip(theirs).map(|(known, theirs)| known.union(theirs));
         }
@@ -130,5 +146,51 @@ mod tests {
         let mut balancer = vote("", "a.io", "");
         balancer.plan.origins.insert("lb.example.net".to_owned());
         assert_eq!(plan(&[wild("a.io b.io"), balancer])[1], "a.io");
+    }
+
+    fn routed(hosts: &[(&str, &str)]) -> Vote {
+        let mut vote = vote("", "", "");
+        for (host, text) in hosts {
+            let host: Host = host.parse().unwrap();
+            vote.plan.hosts.insert(host.clone());
+            if let Some(paths) = PathSet::of(text.split_whitespace().map(|path| path.parse().unwrap()).collect()) {
+                vote.plan.routed.insert(host, paths);
+            }
+        }
+        vote
+    }
+
+    #[test]
+    fn the_paths_of_routes_are_those_of_all_members_and_one_that_has_none_makes_it_everything() {
+        let words = |votes: &[Vote]| {
+            let plan = Plan::of(&votes.iter().collect::<Vec<_>>());
+            plan.routed.iter().map(|(host, paths)| format!("{host}: {paths}")).collect::<Vec<_>>()
+        };
+        let (one, other) = (routed(&[("a.io", "/1*"), ("b.io", "/b*")]), routed(&[("a.io", "/2*")]));
+        assert_eq!(words(&[one.clone(), other]), ["a.io: /1* /2*", "b.io: /b*"]);
+        // As a member of the release before votes, and one whose routes are not known.
+        assert_eq!(words(&[one.clone(), routed(&[("a.io", "")])]), ["b.io: /b*"]);
+        assert_eq!(words(&[one, vote("a.io b.io", "", "")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_distribution_gets_the_paths_of_routes_only_where_each_of_its_hosts_has_some() {
+        let plan = Plan::of(&[&routed(&[("a.io", "/1*"), ("b.io", "/2*"), ("c.io", "")])]);
+        let of = |hosts: &[&str], otherwise: bool| {
+            let hosts = hosts.iter().map(|host| host.parse().unwrap()).collect();
+            plan.routed_of(&Reached { hosts, otherwise }).map(|paths| paths.to_string())
+        };
+        assert_eq!(of(&["a.io", "b.io"], false).as_deref(), Some("/1* /2*"));
+        assert_eq!(of(&["a.io", "c.io"], false), None);
+        assert_eq!(of(&["a.io"], true), None, "by name or by a load balancer");
+        assert_eq!(of(&[], false), None);
+    }
+
+    #[test]
+    fn a_plan_covers_another_only_if_it_leaves_out_none_of_its_paths() {
+        let plan = |hosts: &[(&str, &str)]| Plan::of(&[&routed(hosts)]);
+        let (all, one, two) = (plan(&[("a.io", "")]), plan(&[("a.io", "/1*")]), plan(&[("a.io", "/1* /2*")]));
+        assert!(all.covers(&one) && all.covers(&all) && two.covers(&one) && two.covers(&two));
+        assert!(!one.covers(&all) && !one.covers(&two) && !two.covers(&all));
     }
 }

@@ -7,11 +7,12 @@ use std::time::Duration;
 use crate::bounds::tenants::Tenants;
 use crate::caches::Cache;
 use crate::records::rules::Rules;
+use crate::workloads::extent::Extent;
 use crate::workloads::proving::Proving;
 use crate::workloads::workload::Workload;
 use kernel::id::Kind;
 use kernel::names::image::VersionOf;
-use kernel::names::paths::{Path, PathSet};
+use kernel::names::paths::Path;
 use proof::look::Again;
 use proof::marker::Marker;
 
@@ -27,8 +28,8 @@ pub struct Policy {
     /// Whether a workload scaled to zero counts as complete. By default it neither completes nor fails (decision 20).
     pub zero_is_complete: bool,
     pub version: Versions,
-    /// The paths to purge unless the workload says otherwise.
-    pub paths: PathSet,
+    /// What to purge unless the workload says otherwise.
+    pub paths: Extent,
     /// The rights of namespaces beyond the common bounds.
     pub tenants: Tenants,
     /// The reaction to a failed rollout that completes after all.
@@ -95,6 +96,11 @@ pub struct Proven {
 }
 
 impl Policy {
+    /// What is purged for a workload where nobody asks for something else.
+    pub fn extent_of<'a>(&'a self, workload: &'a Workload) -> &'a Extent {
+        workload.tuning.paths.as_ref().unwrap_or(&self.paths)
+    }
+
     /// Whether the edge is looked at after a purge of this workload, and how: as its annotations say, else as the configuration does.
     pub fn proof_of(&self, workload: &Workload) -> Option<Proven> {
         let Proof { enabled, paths, again, from: _ } = &self.proof;
@@ -234,7 +240,7 @@ impl Default for Policy {
             barrier: AtBarrier::default(),
             zero_is_complete: false,
             version: Versions::default(),
-            paths: PathSet::default(),
+            paths: Extent::default(),
             tenants: Tenants::default(),
             on_recovered: Choice::Purge,
             on_rollback: OnRollback::IfServed,

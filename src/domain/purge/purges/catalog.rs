@@ -98,6 +98,8 @@ pub struct Found {
     pub tagged: BTreeSet<DistributionId>,
     /// Those that have cache tags switched on, and answer without them: which pages a tag would have selected there, nobody knows.
     pub untagged: BTreeSet<DistributionId>,
+    /// Those that may ask for another path than people do: which pages are those of a route, only they know.
+    pub rewriting: BTreeSet<DistributionId>,
     pub listing: Listing,
 }
 
@@ -299,7 +301,9 @@ impl Catalog {
         };
         match found {
             Ok(distributions) => {
-                let found = Found { distributions, listing, ..Found::default() };
+                let rewrites = |id: &&DistributionId| self.index.get(id).is_some_and(|one| one.rewrites);
+                let rewriting = distributions.keys().filter(rewrites).cloned().collect();
+                let found = Found { distributions, rewriting, listing, ..Found::default() };
                 self.answer_in_full(now, token, &question.plan, found)
             }
             Err(why) => vec![Effect::Answer(token, Err(why))],

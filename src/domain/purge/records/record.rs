@@ -17,6 +17,7 @@ mod plan;
 mod proving;
 mod published;
 mod purge;
+mod routes;
 mod times;
 mod vote;
 mod vote_purges;
@@ -45,6 +46,7 @@ pub use proving::{Looks, PAGES_LOOKED_AT_MAX, Proving, Seen};
 pub(crate) use published::ABSENT_REVISION;
 pub use published::Published;
 pub use purge::{Purge, PurgeState};
+pub use routes::{ByHost, Routes};
 pub use times::Times;
 pub use vote::{Cast, Vote};
 pub use vote_purges::{Count, FAILURES_LISTED_MAX, PURGES_NAMED_MAX, PURGES_OPEN_MAX, Unlisted, VotePurges};
@@ -206,6 +208,9 @@ pub struct Record {
     /// What led to it when it was last looked at. Where an older program dropped this, the next look begins anew.
     #[serde(rename = "j", default, skip_serializing_if = "Leads::is_empty")]
     pub leads: Leads,
+    /// By which paths of its hosts it was reached, where those are what is purged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routes: Option<Box<Routes>>,
     /// The last move of traffic to it that a purge was asked for with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<Moved>,
@@ -362,6 +367,7 @@ impl Record {
             from: None,
             site: None,
             leads: Leads::default(),
+            routes: None,
             moved: None,
             remark: String::new(),
             times: Times::default(),

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::facts::{GatewayFact, GrantFact, IngressFact, IngressRule, RouteFact, ServiceFact};
+use super::way::Way;
 
 /// Most names of one object: 5,000 hosts with a Service each, five times what a site has room for.
 pub const OBJECT_NAMES_MAX: usize = 10_000;
@@ -120,6 +121,13 @@ fn cost(text: &str) -> usize {
     1 + text.len() / NAME_BYTES
 }
 
+fn way_cost(way: &Way) -> usize {
+    match way {
+        Way::Exact(path) | Way::Prefix(path) => cost(path),
+        Way::Expression | Way::OfController => 1,
+    }
+}
+
 /// Cuts a list where the first does not fit.
 fn cut<T>(list: &mut Vec<T>, room: &mut usize, cost: impl Fn(&T) -> usize) -> usize {
     let mut kept = 0;
@@ -189,7 +197,10 @@ impl Bulky for IngressFact {
 
     fn cut(&mut self, room: &mut usize) -> usize {
         let rule = |rule: &IngressRule| {
-            rule.host.as_deref().map_or(1, cost) + rule.backends.iter().map(|name| cost(name)).sum::<usize>()
+            // The first path of each Service comes with it.
+            let ways =
+                rule.ways.iter().map(|(_, way)| way_cost(way)).sum::<usize>().saturating_sub(rule.backends.len());
+            rule.host.as_deref().map_or(1, cost) + rule.backends.iter().map(|name| cost(name)).sum::<usize>() + ways
         };
         // Each rule counts once for each load balancer, so those come first: there are one or two.
         let out = texts(&mut self.load_balancers, room);
@@ -215,6 +226,7 @@ impl Bulky for RouteFact {
     fn cut(&mut self, room: &mut usize) -> usize {
         let out = texts(&mut self.hostnames, room);
         let out = out + cut(&mut self.backends, room, |(space, name)| cost(space) + cost(name));
+        let out = out + cut(&mut self.ways, room, |(_, way)| way_cost(way));
         let out = out + cut(&mut self.parents, room, |parent| cost(&parent.namespace) + cost(&parent.name));
         out + cut_annotations(&mut self.annotations, room)
     }

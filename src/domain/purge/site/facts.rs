@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::way::Way;
 use kernel::names::selector::Labels;
 
 /// Everything known about how requests reach Services. Order and duplicates do not matter. Objects of other namespaces are
@@ -78,6 +79,9 @@ pub struct IngressFact {
     pub tls_hosts: Vec<String>,
     /// Host names (not addresses) of `status.loadBalancer.ingress`.
     pub load_balancers: Vec<String>,
+    /// Whether an annotation of it may make its controller read paths as regular expressions, those of its hosts in other objects too.
+    #[serde(default)]
+    pub expressions: bool,
     /// Its annotations; only external-dns' host names are read.
     pub annotations: BTreeMap<String, String>,
 }
@@ -94,6 +98,7 @@ impl IngressFact {
         for rule in &mut self.rules {
             rule.backends.truncate(if is_wide(rule) { 1 } else { 0 });
             rule.backends.shrink_to_fit();
+            rule.ways = Vec::new();
         }
         self.rules.shrink_to_fit();
         self
@@ -107,6 +112,9 @@ pub struct IngressRule {
     pub host: Option<String>,
     /// Names of the Services its paths lead to.
     pub backends: Vec<String>,
+    /// The requests that each of them gets.
+    #[serde(default)]
+    pub ways: Vec<(String, Way)>,
     /// How much of its host it takes.
     pub reach: Reach,
 }
@@ -147,6 +155,9 @@ pub struct RouteFact {
     pub hostnames: Vec<String>,
     /// The Services its rules lead to: namespace (the route's own unless the reference names one) and name.
     pub backends: Vec<(String, String)>,
+    /// The requests that each of them gets.
+    #[serde(default)]
+    pub ways: Vec<((String, String), Way)>,
     /// Whether one of its rules takes every request for its hosts.
     pub whole: bool,
     /// Its parents: Gateways and sets of listeners. Parents of other kinds are left out: a mesh serves no

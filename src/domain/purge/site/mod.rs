@@ -24,6 +24,8 @@ mod names;
 mod others;
 mod own;
 mod route;
+mod routed;
+mod way;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,6 +40,8 @@ pub use self::leads::{Behind, Lead};
 pub use self::lost::{Lost, lost, missing};
 use self::others::{Claim, Known, Others};
 pub use self::own::{Owned, PathMatch, RouteClaim, own, taken};
+pub use self::routed::Routed;
+pub use self::way::Way;
 use kernel::id::WorkloadId;
 use kernel::names::host::Host;
 use kinds::pods::PodLabels;

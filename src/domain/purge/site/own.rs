@@ -31,6 +31,8 @@ pub struct RouteClaim {
     pub object: String,
     /// Whether a controller serves it: it has given the Ingress an address, or has accepted the route.
     pub accepted: bool,
+    /// Whether an annotation of it may make its controller read paths as regular expressions, those of its hosts in other objects too.
+    pub expressions: bool,
     /// Its hosts, and the paths it takes there, each by itself: one that is refused takes no other with it.
     pub hosts: Vec<(Host, Vec<Path>)>,
 }
@@ -225,6 +227,7 @@ mod tests {
             namespace: namespace.to_owned(),
             object: format!("Ingress {namespace}/{year}"),
             accepted: true,
+            expressions: false,
             hosts: vec![(host(name), paths)],
         }
     }

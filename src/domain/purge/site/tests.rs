@@ -248,7 +248,7 @@ fn a_site_is_bounded_and_says_so() {
 
 /// A rule for a host that leads to one Service, by all paths or by some.
 fn rule(host: Option<&str>, backend: &str, reach: Reach) -> IngressRule {
-    IngressRule { host: host.map(str::to_owned), backends: owned(&[backend]), reach }
+    IngressRule { host: host.map(str::to_owned), backends: owned(&[backend]), reach, ..IngressRule::default() }
 }
 
 fn with_rules(name: &str, rules: Vec<IngressRule>) -> IngressFact {
@@ -456,6 +456,7 @@ fn lost_of(had: &[&str], rules: &[(&str, &str)], claims: &[(&str, &str)]) -> Los
         namespace: (*namespace).to_owned(),
         object: format!("Ingress {namespace}/other"),
         accepted: false,
+        expressions: false,
         hosts: vec![(host.parse().unwrap(), Vec::new())],
     };
     let claims: Vec<RouteClaim> = claims.iter().map(claim).collect();

@@ -3,6 +3,7 @@
 
 pub mod annotated;
 pub mod beside;
+pub mod extent;
 pub mod joining;
 pub mod new_pods;
 pub mod own_pods;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::records::record::{VERSION_BYTES_MAX, VOTE_PATH_BYTES_MAX};
 use crate::workloads::annotated::{Unusable, group_version, list, timeout, truth};
+use crate::workloads::extent::{Extent, Item};
 use crate::workloads::proving::Proving;
 use crate::workloads::template_of::TemplateOf;
 use kernel::id::{Kind, WorkloadId};
@@ -143,7 +144,7 @@ pub struct Tuning {
     /// `distribution-ids`: these, instead of what the hosts match.
     pub distributions: Option<BTreeSet<DistributionId>>,
     /// `paths` and `cache-tags`: what to purge.
-    pub paths: Option<PathSet>,
+    pub paths: Option<Extent>,
     pub counts: Counts,
     pub deadlines: Deadlines,
     /// `group-version`: what the owner calls the images in the whole group; compared where both members have it.
@@ -264,15 +265,27 @@ impl Tuning {
         for key in unknown {
             tuning.fault(|| format!("annotation {key}: unknown; known are {}", ANNOTATIONS.join(", ")));
         }
-        let bytes: usize = items.iter().map(|path| path.as_str().len()).sum();
-        if bytes > VOTE_PATH_BYTES_MAX {
-            let why =
-                format!("{bytes} bytes of paths and tags, {VOTE_PATH_BYTES_MAX} at most; use fewer and wider ones");
-            tuning.fault(|| format!("annotation {ANNOTATION_PREFIX}paths: {why}"));
-        } else if !items.is_empty() {
-            tuning.paths = Some(items.into_iter().collect());
+        if !items.is_empty() {
+            tuning.read_extent(items);
         }
         tuning
+    }
+
+    fn read_extent(&mut self, items: Vec<Item>) {
+        match Extent::of(items) {
+            Ok(extent) if extent.bytes() > VOTE_PATH_BYTES_MAX => {
+                let bytes = extent.bytes();
+                let why =
+                    format!("{bytes} bytes of paths and tags, {VOTE_PATH_BYTES_MAX} at most; use fewer and wider ones");
+                self.fault(|| format!("annotation {ANNOTATION_PREFIX}paths: {why}"));
+            }
+            Ok(extent) => self.paths = Some(extent),
+            // Neither the one nor the other may be left out.
+            Err(why) => {
+                self.fault(|| format!("annotation {ANNOTATION_PREFIX}paths: {why}; until then everything is purged"));
+                self.paths = Some(Extent::default());
+            }
+        }
     }
 
     /// Adds a fault. Words that would not be kept are not made.
@@ -284,17 +297,17 @@ impl Tuning {
         }
     }
 
-    fn read_one(&mut self, name: &str, value: &str, items: &mut Vec<Path>) -> Result<(), Unusable> {
+    fn read_one(&mut self, name: &str, value: &str, items: &mut Vec<Item>) -> Result<(), Unusable> {
         match name {
             "enabled" => self.disabled = !truth(value)?,
             "hosts" => self.hosts = Some(list(value, str::parse)?),
             "distribution-ids" => {
                 self.distributions = Some(list(value, str::parse::<DistributionId>)?.into_iter().collect());
             }
-            "paths" => items.extend(list(value, str::parse::<Path>)?),
+            "paths" => items.extend(list(value, str::parse::<Item>)?),
             "cache-tags" => items.extend(list(value, |item| {
                 let tag = if item.starts_with('#') { item.to_owned() } else { format!("#{item}") };
-                tag.parse::<Path>()
+                tag.parse::<Path>().map(Item::Path)
             })?),
             "containers" => {
                 let names = list(value, |item| Ok::<_, Unusable>(item.to_owned()))?;
@@ -436,6 +449,18 @@ mod tests {
     fn paths_and_cache_tags_share_one_purge() {
         let tuning = read(&[("allclear.dev/paths", "/a/*,/b"), ("allclear.dev/cache-tags", "shop")]);
         assert_eq!(tuning.faults, Vec::<String>::new());
-        assert_eq!(tuning.paths.map(|paths| paths.iter().count()), Some(3));
+        assert_eq!(tuning.paths.map(|paths| paths.written().count()), Some(3));
+    }
+
+    #[test]
+    fn routes_are_a_word_among_paths_and_with_tags_everything_is_purged() {
+        let of = |annotations: &[(&str, &str)]| {
+            let tuning = read(annotations);
+            (tuning.paths.map(|paths| paths.to_string()).unwrap_or_default(), tuning.faults.len())
+        };
+        assert_eq!(of(&[("allclear.dev/paths", "routes")]), ("routes".to_owned(), 0));
+        assert_eq!(of(&[("allclear.dev/paths", "/api/*, routes")]), ("routes /api/*".to_owned(), 0));
+        let both = [("allclear.dev/paths", "routes"), ("allclear.dev/cache-tags", "shop")];
+        assert_eq!(of(&both), ("/*".to_owned(), 1), "never less than either");
     }
 }

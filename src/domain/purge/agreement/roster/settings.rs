@@ -35,14 +35,13 @@ pub fn settings(policy: &Policy, keyed: bool) -> BTreeMap<String, String> {
         caches: _,
     } = policy;
     let Agreement { timeout: _, at_timeout, absent_left_out, takeover: _, rules } = group;
-    let paths: Vec<&str> = paths.iter().map(|path| path.as_str()).collect();
     let words = [
         ("group.absent", if *absent_left_out { "ignore" } else { "wait" }.to_owned()),
         ("group.key_file", if keyed { "set" } else { "not set" }.to_owned()),
         ("group.policy", at_timeout_in_words(*at_timeout).to_owned()),
         ("purge.on_recovered", recovered(*on_recovered).to_owned()),
         ("purge.on_rollback", rollback(*on_rollback).to_owned()),
-        ("purge.paths", paths.join(", ")),
+        ("purge.paths", paths.words().join(", ")),
         // The program's own, and not to be set: members of two releases with different rules wait for each other (decision 41).
         ("rules", rules.to_string()),
         ("rollout.zero_replicas", if *zero_is_complete { "complete" } else { "wait" }.to_owned()),

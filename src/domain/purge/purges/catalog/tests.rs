@@ -17,6 +17,7 @@ fn distribution(id: &str, alias: &str) -> Distribution {
         enabled: true,
         staging: false,
         tenant_only: false,
+        rewrites: false,
         cache_tags: false,
     }
 }

@@ -25,6 +25,10 @@ pub const VOTE_PATH_BYTES_MAX: usize = 16 * 1024;
 /// Bytes of hosts and paths in one vote, for hosts where only some paths are the namespace's own. Hosts beyond it are left out.
 pub const VOTE_NARROW_BYTES_MAX: usize = 4 * 1024;
 
+/// Bytes of hosts and paths in one vote, for hosts of which only what routes send to the workload is purged. Of hosts beyond it all is.
+/// A vote that has some has no other paths, so it is no larger than one with [`VOTE_PATH_BYTES_MAX`].
+pub const VOTE_ROUTED_BYTES_MAX: usize = 4 * 1024;
+
 /// Bytes of load balancer names in one vote. A workload has one or two, of about 70 bytes each.
 pub const VOTE_ORIGIN_BYTES_MAX: usize = 2 * 1024;
 
@@ -41,6 +45,10 @@ pub struct Plan {
     /// Of these of the hosts, no more than these paths: the others are routed by other namespaces (decision 39).
     #[serde(rename = "r", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub narrow: BTreeMap<Host, PathSet>,
+    /// Of these of the hosts, no more than these paths lead to the workload. It may purge the others; where an older program passes over
+    /// this, it does.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub routed: BTreeMap<Host, PathSet>,
     /// Load balancer host names, for rules that name no host.
     #[serde(rename = "o", default, skip_serializing_if = "BTreeSet::is_empty")]
     pub origins: BTreeSet<String>,
@@ -55,13 +63,14 @@ impl Plan {
     /// As much of it as a vote has room for. A host that would be purged whole for lack of room is left out.
     #[must_use]
     pub fn for_a_vote(self) -> Self {
-        let Self { mut hosts, except, narrow: all, origins, distributions, paths } = self;
-        let narrow = narrow_that_fits(&all);
+        let Self { mut hosts, except, narrow: all, routed, origins, distributions, paths } = self;
+        let narrow = those_that_fit(&all, VOTE_NARROW_BYTES_MAX);
         hosts.retain(|host| narrow.contains_key(host) || !all.contains_key(host));
         Self {
             hosts: hosts_of(&hosts, VOTE_HOST_BYTES_MAX),
             except: hosts_of(&except, VOTE_EXCEPT_BYTES_MAX),
             narrow,
+            routed: those_that_fit(&routed, VOTE_ROUTED_BYTES_MAX),
             origins: fitting(&origins, VOTE_ORIGIN_BYTES_MAX, String::len).cloned().collect(),
             distributions,
             paths,
@@ -82,8 +91,8 @@ fn hosts_of(hosts: &BTreeSet<Host>, bytes_max: usize) -> BTreeSet<Host> {
 }
 
 /// As many of the hosts with paths of their own as a vote has room for, from the first on.
-fn narrow_that_fits(narrow: &BTreeMap<Host, PathSet>) -> BTreeMap<Host, PathSet> {
-    let mut left = VOTE_NARROW_BYTES_MAX;
+pub(super) fn those_that_fit(narrow: &BTreeMap<Host, PathSet>, bytes_max: usize) -> BTreeMap<Host, PathSet> {
+    let mut left = bytes_max;
     let fits = |(host, paths): &(&Host, &PathSet)| {
         let bytes = host.as_str().len() + paths.iter().map(|path| path.as_str().len()).sum::<usize>();
         let fits = bytes <= left;

@@ -17,9 +17,11 @@ use std::time::Duration;
 
 use crate::bounds::policy::Policy;
 use crate::caches::demand::{Demand, Scope, demands};
+use crate::records::record::ByHost;
 use crate::rollouts::rollout::clearing::{Before, Clearing};
+use crate::rollouts::rollout::vote::routes;
 use crate::rollouts::rollout::words::short;
-use crate::rollouts::rollout::{Effect, FoundSite, Rollout, request, site};
+use crate::rollouts::rollout::{Effect, FoundSite, Rollout, site};
 use kernel::id::{Reference, Vector};
 use kernel::machine::Timestamp;
 use kernel::names::host::Host;
@@ -40,13 +42,16 @@ pub(super) enum Cleared {
 }
 
 impl FoundSite {
-    /// The part of it that caches are asked for.
-    pub fn scope(&self, paths: &PathSet) -> Scope {
-        let of = |host: &Host| match self.narrow.get(host) {
-            // Which paths a tag selects is not known, so of tags all that is its own goes.
-            Some(narrow) if paths.has_tags() => Some(narrow.clone()),
-            Some(narrow) => paths.intersection(narrow),
-            None => Some(paths.clone()),
+    /// The part of it that caches are asked for: of the hosts in `routed` no more than those paths.
+    pub fn scope(&self, paths: &PathSet, routed: &ByHost) -> Scope {
+        let of = |host: &Host| {
+            let paths = routed.get(host).unwrap_or(paths);
+            match self.narrow.get(host) {
+                // Which paths a tag selects is not known, so of tags all that is its own goes.
+                Some(narrow) if paths.has_tags() => Some(narrow.clone()),
+                Some(narrow) => paths.intersection(narrow),
+                None => Some(paths.clone()),
+            }
         };
         Scope {
             hosts: self.hosts.iter().filter_map(|host| Some((host.clone(), of(host)?))).collect(),
@@ -94,10 +99,12 @@ impl Rollout {
         }
         let (draft, workload, found) = (self.record.draft.as_ref()?, self.workload()?, self.site.found()?);
         let then = self.passed_then(draft, vector);
-        let paths = request::voted(then.as_ref().unwrap_or(draft), workload, &self.ballot.view, vector, &self.policy);
+        let of = then.as_ref().unwrap_or(draft);
+        let (paths, routed, _) =
+            routes::to_vote((draft, of), found, workload, (&self.ballot.view, vector), &self.policy);
         let (site, _) = site::to_vote(found, draft.last_site().as_ref(), workload, &self.policy);
         let of = Before::Vote(vector.clone(), draft.requested_at.clone());
-        Some((of, demands(&self.policy.caches, &site.scope(&paths))))
+        Some((of, demands(&self.policy.caches, &site.scope(&paths, &routed))))
     }
 
     /// Asks the caches between before further purges. Returns those that need not wait any longer.

@@ -177,6 +177,9 @@ fn sent(plan: &Plan, found: &Found, id: &DistributionId, bounded: bool) -> Optio
     };
     let reached = found.distributions.get(id).filter(|_| bounded);
     let paths = reached.and_then(|reached| plan.paths_of(reached, &paths)).unwrap_or(paths);
+    // One that changes paths before it asks for them keeps answers under others than its routes have.
+    let routed = reached.filter(|_| !found.rewriting.contains(id)).and_then(|reached| plan.routed_of(reached));
+    let paths = routed.and_then(|routed| paths.intersection(&routed)).unwrap_or(paths);
     let paths = paths.at_most(PATHS_SENT_MAX);
     (paths != plan.paths).then_some(paths)
 }

@@ -167,8 +167,7 @@ impl Rollout {
         let vote = draft.owed.iter().find(|vote| vote.vector == *vector).filter(|vote| !vote.purges.are_begun())?;
         let (seq, plan) = (vote.seq, Plan::of(&[vote]));
         // A newer rollout with purges finds all distributions of the site itself.
-        let carries =
-            |newer: &Vote| newer.seq > seq && !newer.purges.listed.is_empty() && newer.plan.paths.covers(&plan.paths);
+        let carries = |newer: &Vote| newer.seq > seq && !newer.purges.listed.is_empty() && newer.plan.covers(&plan);
         if draft.all_kept().any(carries) {
             let vote = self.record.kept_mut(vector)?;
             vote.purges.leave_rest();

@@ -10,14 +10,10 @@ use crate::agreement::group::View;
 use crate::bounds::policy::Policy;
 use crate::records::record::{Change, Edge, Leads, Moved, Published, Record, VOTE_PATH_BYTES_MAX};
 use crate::rollouts::rollout::news::is_requested;
+use crate::workloads::extent::Extent;
 use crate::workloads::workload::{REQUESTED_PATH_BYTES_MAX, Workload};
 use kernel::id::{Component, Vector};
 use kernel::names::paths::PathSet;
-
-/// The paths that are purged for a workload by default.
-fn usual(workload: &Workload, policy: &Policy) -> PathSet {
-    workload.tuning.paths.clone().unwrap_or_else(|| policy.paths.clone())
-}
 
 /// Takes what asks for a purge into the record: its owner, and traffic that moved to it.
 pub(super) fn take(draft: &mut Record, workload: &Workload, moved: Option<(Moved, Leads)>, policy: &Policy) {
@@ -34,7 +30,8 @@ pub(super) fn take(draft: &mut Record, workload: &Workload, moved: Option<(Moved
 
 /// Takes a request into the record, beside those that nothing has purged yet.
 fn ask(draft: &mut Record, workload: &Workload, wanted: Option<PathSet>, policy: &Policy) {
-    let all = || usual(workload, policy);
+    // Beside a request, the paths of routes are not remembered.
+    let all = || policy.extent_of(workload).at_most();
     draft.asked = match (draft.request, draft.asked.take(), wanted) {
         (None, _, wanted) => wanted,
         (Some(_), None, None) => None,
@@ -46,15 +43,18 @@ fn ask(draft: &mut Record, workload: &Workload, wanted: Option<PathSet>, policy:
     draft.request = draft.request.or(Some(draft.seq));
 }
 
-/// The paths that this member votes for.
-pub(super) fn voted(draft: &Record, workload: &Workload, view: &View, vector: &Vector, policy: &Policy) -> PathSet {
-    let usual = usual(workload, policy);
+/// What this member votes for.
+pub(super) fn voted(draft: &Record, workload: &Workload, view: &View, vector: &Vector, policy: &Policy) -> Extent {
+    let usual = policy.extent_of(workload);
     let has_news = draft.seq > draft.closed;
     match &draft.asked {
-        _ if !has_news => asked_of_others(draft, view, vector).unwrap_or(usual),
-        Some(asked) if is_all(draft) => asked.clone(),
-        Some(asked) => within(usual.union(asked), VOTE_PATH_BYTES_MAX),
-        None => usual,
+        _ if !has_news => asked_of_others(draft, view, vector).map_or_else(|| usual.clone(), Extent::Items),
+        Some(asked) if is_all(draft) => Extent::Items(asked.clone()),
+        Some(asked) => {
+            let both = usual.with(asked);
+            if both.bytes() > VOTE_PATH_BYTES_MAX { Extent::default() } else { both }
+        }
+        None => usual.clone(),
     }
 }
 
@@ -87,7 +87,10 @@ fn asked_of_others(own: &Record, view: &View, vector: &Vector) -> Option<PathSet
 fn news_of<'a>(record: &'a Record, vector: &Vector, component: &Component) -> Option<Option<&'a PathSet>> {
     match record.vote(vector) {
         Some(vote) if vote.cast.change == Change::Baseline => Some(None),
-        Some(vote) if vote.cast.change == Change::Requested => Some(Some(&vote.plan.paths)),
+        // Of the paths that routes send there, only that member knows.
+        Some(vote) if vote.cast.change == Change::Requested && vote.plan.routed.is_empty() => {
+            Some(Some(&vote.plan.paths))
+        }
         Some(_) => None,
         None if !record.is(component) => None,
         None if record.seq <= record.closed || record.change == Change::Baseline => Some(None),

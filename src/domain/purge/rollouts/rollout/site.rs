@@ -44,6 +44,8 @@ pub struct FoundSite {
     pub except: BTreeSet<Host>,
     /// Of these hosts, no more than these paths.
     pub narrow: BTreeMap<Host, PathSet>,
+    /// Of these hosts, no more than these paths lead to the workload; sought only where they are what is purged.
+    pub routed: BTreeMap<Host, PathSet>,
     /// The first hosts and distributions of it that its namespace does not own, and why, in words.
     pub refused: Vec<String>,
     /// The fate of hosts that the workload had, and that are not among these.

@@ -121,11 +121,14 @@ fn add(draft: &mut Record, notice: Notice) {
 /// The first purges of a vote, as a notice mentions them.
 fn purge_facts(vote: &Vote) -> Vec<PurgeFact> {
     let each = NOTICE_LIST_BYTES_MAX / vote.purges.listed.len().clamp(1, PURGES_NAMED_MAX);
-    let mentioned: Vec<Path> = fitting(vote.plan.paths.iter(), each, |path| path.as_str().len()).cloned().collect();
+    let paths = |purge: &Purge| {
+        let sent = purge.sent.as_ref().unwrap_or(&vote.plan.paths);
+        fitting(sent.iter(), each, |path: &Path| path.as_str().len()).cloned().collect()
+    };
     let fact = |(distribution, purge): (&DistributionId, &Purge)| PurgeFact {
         distribution: distribution.clone(),
         invalidation: purge.invalidation.clone(),
-        paths: mentioned.clone(),
+        paths: paths(purge),
     };
     vote.purges.listed.iter().take(PURGES_NAMED_MAX).map(fact).collect()
 }

@@ -1,18 +1,20 @@
 //! From complete to voted: the vector that all members have reached, the site, the last look, and the vote. Between the site and the last
 //! look, caches are asked (`between`).
 
+pub(super) mod routes;
+
 use crate::agreement::group::{self, Fate, Verdict};
 use crate::bounds::plan::Plan;
 use crate::bounds::policy::{Choice, OnRollback, Policy};
 use crate::records::record::{
-    Brief, Cast, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_GROWTH_BYTES, VOTES_MAX, Vote,
-    VotePurges,
+    Brief, ByHost, Cast, Change, Edge, Outcome, Phase, RECORD_BYTES_MAX, Record, Times, VOTE_GROWTH_BYTES, VOTES_MAX,
+    Vote, VotePurges,
 };
 use crate::records::record_codec;
 use crate::rollouts::rollout::news::news;
 use crate::rollouts::rollout::passed;
 use crate::rollouts::rollout::sight::Sight;
-use crate::rollouts::rollout::{Effect, FoundSite, Rollout, ballot, request, site};
+use crate::rollouts::rollout::{Effect, FoundSite, Rollout, ballot, site};
 use crate::workloads::workload::Workload;
 use kernel::id::Vector;
 use kernel::machine::Timestamp;
@@ -194,32 +196,26 @@ impl Rollout {
         // that ran before, the draft has not kept what came after.
         let then = self.record.draft.as_ref().and_then(|draft| self.passed_then(draft, vector));
         let stands = then.is_some() || self.still_stands(now, &workload);
-        let policy = &self.policy;
         let still = self.ballot.view.hold.is_none() && self.candidate().as_ref() == Some(vector);
-        let confirmed = self.record.draft.as_ref().is_some_and(|draft| {
-            !workload.tuning.disabled
-                && workload.version.is_ok()
-                && draft.group_version == workload.tuning.group_version
-                && ballot::is_called(draft, &workload, policy)
-                && news(draft, &workload, policy).is_none()
-                && stands
-        });
+        let confirmed = stands && self.is_as_recorded(&workload);
         let at_ms = self.identity.wall_ms(now);
         let alone = self.identity.is_alone();
         match (&mut self.record.draft, self.site.found()) {
             (Some(draft), Some(found)) if still && confirmed => {
                 let mut voted = draft.clone();
                 let of = then.as_ref().unwrap_or(draft);
-                let paths = request::voted(of, &workload, &self.ballot.view, vector, &self.policy);
+                let of_group = (&self.ballot.view, vector);
+                let (paths, routed, routes) = routes::to_vote((draft, of), found, &workload, of_group, &self.policy);
                 let (site, last) = site::to_vote(found, draft.last_site().as_ref(), &workload, &self.policy);
                 let lost = site::lost(found, draft.last_site().as_ref(), &workload, &self.policy);
-                let cast = vote(of, vector, &workload, (&*site, paths), &self.policy, at_ms);
+                let cast = vote(of, vector, &workload, (&*site, paths, routed), &self.policy, at_ms);
                 let mut cast = then.iter().fold(cast, passed::overtaken);
                 let seq = cast.seq;
                 cast.plan.distributions.extend(last);
                 voted.votes.push(cast);
                 voted.site = Some(site::seen(found, draft, &workload, &self.policy.tenants));
                 voted.leads = site::led(found, draft, &workload);
+                voted.routes = routes;
                 voted.remember_last((!alone).then(|| group::brief_of(&self.ballot.view, vector)));
                 if !draft.votes.is_empty() && !has_room(voted.clone()) {
                     // No room beside the earlier votes; those close sooner or later.
@@ -242,6 +238,18 @@ impl Rollout {
                 self.ballot.recheck.repeat(again);
             }
         }
+    }
+
+    /// Whether the record has no news of this workload to take in.
+    fn is_as_recorded(&self, workload: &Workload) -> bool {
+        let policy = &self.policy;
+        self.record.draft.as_ref().is_some_and(|draft| {
+            !workload.tuning.disabled
+                && workload.version.is_ok()
+                && draft.group_version == workload.tuning.group_version
+                && ballot::is_called(draft, workload, policy)
+                && news(draft, workload, policy).is_none()
+        })
     }
 
     /// A vote has room for about a thousand hosts. Only hosts in the votes are purged, so a notice must mention the
@@ -284,7 +292,7 @@ fn vote(
     draft: &Record,
     vector: &Vector,
     workload: &Workload,
-    (site, paths): (&FoundSite, PathSet),
+    (site, paths, routed): (&FoundSite, PathSet, ByHost),
     policy: &Policy,
     at_ms: i64,
 ) -> Vote {
@@ -302,6 +310,7 @@ fn vote(
         hosts: site.hosts.clone(),
         except: site.except.clone(),
         narrow: site.narrow.clone(),
+        routed,
         origins: site.origins.clone(),
         distributions: named.cloned().collect(),
         paths,

@@ -12,6 +12,7 @@ fn distribution(id: &str, aliases: &[&str], origins: &[&str]) -> Distribution {
         enabled: true,
         staging: false,
         tenant_only: false,
+        rewrites: false,
         cache_tags: false,
     }
 }

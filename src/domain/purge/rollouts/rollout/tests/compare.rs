@@ -1,5 +1,7 @@
 //! Aliases that move (decision 50): a rollout before the production catalog, and an account whose listing changes.
 
+mod routes;
+
 use std::collections::VecDeque;
 
 use super::*;
@@ -14,6 +16,12 @@ struct Account {
     now: Timestamp,
     workload: Workload,
     hosts: BTreeSet<Host>,
+    /// Which paths of them lead to it.
+    routed: crate::records::record::ByHost,
+    /// What its owner wants purged.
+    extent: Option<crate::workloads::extent::Extent>,
+    /// The paths of each purge, in their order.
+    sent: Vec<String>,
     /// What a listing that begins now would say.
     listing: Vec<Distribution>,
     is_down: bool,
@@ -33,6 +41,7 @@ fn serving(id: &str, aliases: &[&str]) -> Distribution {
         enabled: true,
         staging: false,
         tenant_only: false,
+        rewrites: false,
         cache_tags: false,
     }
 }
@@ -55,6 +64,9 @@ impl Account {
             now: at(0),
             workload,
             hosts: BTreeSet::from(["www.example.com".parse().unwrap()]),
+            routed: BTreeMap::new(),
+            extent: None,
+            sent: Vec::new(),
             listing,
             is_down: false,
             listed: Vec::new(),
@@ -68,6 +80,7 @@ impl Account {
     fn roll_out(&mut self, tag: &str, from: Timestamp) {
         self.run(from, VecDeque::new());
         self.workload = complete(tag, self.workload.generation + 1);
+        self.workload.tuning.paths.clone_from(&self.extent);
         let seen = Event::Seen(Box::new(self.workload.clone()));
         self.run(from.after(Duration::from_secs(180)), [seen].into());
     }
@@ -95,12 +108,14 @@ impl Account {
     fn answer(&mut self, effect: Effect) -> Vec<Event> {
         match effect {
             Effect::FindSite(..) => {
-                vec![Event::SiteFound(FoundSite { hosts: self.hosts.clone(), ..FoundSite::default() })]
+                let (hosts, routed) = (self.hosts.clone(), self.routed.clone());
+                vec![Event::SiteFound(FoundSite { hosts, routed, ..FoundSite::default() })]
             }
             Effect::Match(vector, plan) => self.ask(vector, plan, catalog::Event::Asked),
             Effect::Compare(vector, plan) => self.ask(vector, plan, catalog::Event::Compared),
             Effect::Purge(order) => {
                 self.purged.entry(order.distribution.to_string()).or_insert(self.now);
+                self.sent.push(format!("{}: {}", order.distribution, order.paths));
                 answers(&Effect::Purge(order), None)
             }
             Effect::Tell(notice) => {

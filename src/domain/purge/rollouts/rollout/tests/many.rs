@@ -78,7 +78,7 @@ impl Site {
     /// Rolls a version out, and goes on until nothing is left to do within the hour.
     fn roll_out(&mut self, tag: &str, generation: i64) {
         self.workload = complete(tag, generation);
-        self.workload.tuning.paths.clone_from(&self.paths);
+        self.workload.tuning.paths = self.paths.clone().map(Into::into);
         self.go_on([Event::Seen(Box::new(self.workload.clone()))].into());
     }
 

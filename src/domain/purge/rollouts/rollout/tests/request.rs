@@ -44,7 +44,7 @@ fn a_request_purges_the_paths_it_names_once_and_the_next_change_the_usual_ones()
 fn a_request_beside_a_change_purges_what_either_asks_for() {
     let usual = paths(&["/app/*"]);
     let tuned = |workload: Workload| Workload {
-        tuning: crate::workloads::workload::Tuning { paths: Some(usual.clone()), ..workload.tuning.clone() },
+        tuning: crate::workloads::workload::Tuning { paths: Some(usual.clone().into()), ..workload.tuning.clone() },
         ..workload
     };
     let both = paths(&["/app/*", "/old"]);
@@ -72,7 +72,7 @@ fn two_requests_before_one_purge_are_purged_together() {
         (None, Some(&["/2"]), paths(&["/2", "/app/*"])),
     ] {
         let tuned = |mut workload: Workload| {
-            workload.tuning.paths = Some(usual.clone());
+            workload.tuning.paths = Some(usual.clone().into());
             workload
         };
         let mut story = Story::begin(tuned(complete("a", 1)));
@@ -85,7 +85,7 @@ fn two_requests_before_one_purge_are_purged_together() {
 
 #[test]
 fn a_member_without_news_votes_for_what_another_asks_for_and_for_the_usual_where_anything_else_is_new() {
-    let policy = Policy::default();
+    let policy = Policy { paths: paths(&["/app/*"]).into(), ..Policy::default() };
     let rest = Record { uid: "uid-1".into(), version: version("a"), ..Record::first(Seq(4)) };
     let asker = |asked: Option<PathSet>| Record {
         change: Change::Requested,
@@ -113,15 +113,27 @@ fn a_member_without_news_votes_for_what_another_asks_for_and_for_the_usual_where
             ..View::default()
         };
         assert!(matches!(group::fate(&view, &vector), group::Fate::Open(_)), "no vote is cast yet");
-        voted(own, &complete("a", 1), &view, &vector, &policy)
+        voted(own, &complete("a", 1), &view, &vector, &policy).at_most()
     };
-    let all = PathSet::default();
+    // One that has voted for what it asks for.
+    let of_vote = |record: &Record, routed: serde_json::Value| {
+        let names = ["eu-1", "eu-2", "us-1"].map(|member| (member, if member == "eu-2" { Seq(7) } else { Seq(4) }));
+        let vector = Vector(names.into_iter().map(|(m, seq)| (m.into(), Component::bare(origin(m), seq))).collect());
+        let vote =
+            serde_json::json!({"v": vector, "s": 7, "i": {}, "c": "requested", "j": 3, "p": ["/a"], "routed": routed});
+        Record { votes: vec![serde_json::from_value(vote).unwrap()], ..record.clone() }
+    };
+    let all = paths(&["/app/*"]);
     let changed = Record { change: Change::Changed, ..asker(None) };
     assert_eq!(ask(&rest, &[&asker(wanted.clone()), &rest]), paths(&["/a"]));
     assert_eq!(ask(&asker(wanted.clone()), &[&rest, &rest]), paths(&["/a"]));
     assert_eq!(ask(&rest, &[&asker(wanted.clone()), &asker(Some(paths(&["/b"])))]), paths(&["/a", "/b"]));
     assert_eq!(ask(&rest, &[&asker(wanted.clone()), &changed]), all);
     assert_eq!(ask(&rest, &[&asker(None), &rest]), all, "also of a release that does not know such paths");
+    let asked = of_vote(&asker(None), serde_json::json!({}));
+    assert_eq!(ask(&rest, &[&asked, &rest]), paths(&["/a"]));
+    let by_routes = of_vote(&asker(None), serde_json::json!({"www.example.com": ["/a"]}));
+    assert_eq!(ask(&rest, &[&by_routes, &rest]), all, "which paths routes send there, that member knows alone");
     let moved = Record { edge: Edge::Moved, ..rest.clone() };
     assert_eq!(ask(&moved, &[&asker(wanted), &rest]), all, "our own edge may have anything");
 }

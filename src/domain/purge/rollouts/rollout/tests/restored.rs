@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::agreement::group::{NumberedView, View};
+use crate::records::record::Vote;
 use kernel::floor::Floor;
 use kernel::id::Nonces;
 
@@ -53,7 +54,7 @@ fn a_new_life_knows_the_numbers_of_votes_that_are_closed() {
     let numbers = machine.numbers();
     assert_eq!(numbers.iter().map(|(_, seq)| seq.0).collect::<Vec<_>>(), [4, 5, 6]);
     assert_eq!(machine.votes_beside(&[]).len(), 1, "what is closed is not logged again");
-    let rollouts: std::collections::BTreeSet<&String> = numbers.iter().map(|(rollout, _)| rollout).collect();
+    let rollouts: BTreeSet<&String> = numbers.iter().map(|(rollout, _)| rollout).collect();
     assert_eq!(rollouts.len(), 3);
 }
 
