@@ -3,6 +3,7 @@
 //! deployer, people who answer, and lives that end between any two steps.
 
 mod action;
+mod apps;
 mod outside;
 mod past;
 mod person;

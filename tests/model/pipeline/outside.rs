@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use kernel::id::PromotionSeq;
+use kernel::id::{Environment, PromotionSeq};
 use kernel::names::selector::LabelSelector;
 use notices::notice::{Kind, Notice};
-use objects::apps::app::TargetKey;
+use objects::apps::app::{Sight, TargetKey};
 use objects::asked::{Answer, Ask, Opening};
 use objects::owned::{Effect as Own, Event as Life};
 use objects::pipeline::freezes::{Freezes, PromotionFreeze};
@@ -55,21 +55,7 @@ impl State {
             }
             Effect::Object(Own::Look) => Some(Event::Object(Life::Looked(Some(Box::new(world.object(&self.object)))))),
             Effect::Recheck(name, seq, targets) => {
-                let says = |target: &TargetKey| NAMES.iter().position(|name| *name == target.namespace).unwrap();
-                let truth = |env: usize| match (world.mutant, worker) {
-                    (Mutant::NoRecheck, Some(worker)) => self.workers[worker].shown[env].unwrap_or(self.truth[env]),
-                    _ => self.truth[env],
-                };
-                let sight = |target: &TargetKey| {
-                    let env = says(target);
-                    world.sight(env, world.digit(truth(env), world.part(target)))
-                };
-                let fresh = targets.iter().map(|target| (target.clone(), sight(target))).collect();
-                let read = |env: &usize| world.targets(*env).iter().all(|target| targets.contains(target));
-                let first = self.rested_on(world, index(name), read);
-                self.past.looked.insert((index(name), *seq));
-                self.past.reads.extend(first.map(|first| (index(name), *seq, first)));
-                Some(Event::Rechecked(name.clone(), *seq, fresh))
+                Some(Event::Rechecked(name.clone(), *seq, self.look_afresh(world, name, *seq, targets, worker)))
             }
             Effect::Propose(order) => {
                 let outcome = self.propose(world, order);
@@ -111,6 +97,32 @@ impl State {
             | Effect::FollowSecrets(_)
             | Effect::Object(Own::End) => None,
         }
+    }
+
+    /// What the targets really are. What a promotion rests on is remembered for the judge.
+    fn look_afresh(
+        &mut self,
+        world: &World,
+        name: &Environment,
+        seq: PromotionSeq,
+        targets: &[TargetKey],
+        worker: Option<usize>,
+    ) -> Vec<(TargetKey, Sight)> {
+        let says = |target: &TargetKey| NAMES.iter().position(|name| *name == target.namespace).unwrap();
+        let truth = |env: usize| match (world.mutant, worker) {
+            (Mutant::NoRecheck, Some(worker)) => self.workers[worker].shown[env].unwrap_or(self.truth[env]),
+            _ => self.truth[env],
+        };
+        let sight = |target: &TargetKey| {
+            let env = says(target);
+            world.sight(env, world.digit(truth(env), world.part(target)))
+        };
+        let fresh: Vec<_> = targets.iter().map(|target| (target.clone(), sight(target))).collect();
+        let read = |env: &usize| world.targets(*env).iter().all(|target| targets.contains(target));
+        let first = self.rested_on(world, index(name), read);
+        self.past.looked.insert((index(name), seq));
+        self.past.reads.extend(first.map(|first| (index(name), seq, first)));
+        fresh
     }
 
     /// The watch of freezes tells a worker what there is: one for test, where somebody made it, and one that is for others.
