@@ -25,7 +25,7 @@ use crate::actors::root::Root;
 use crate::actors::{Env, Grouping, Settings};
 use crate::adapters::caches::CacheEndpoints;
 use crate::adapters::clock::SystemClock;
-use crate::adapters::cloudfront::{self, CloudFront};
+use crate::adapters::cloudfront;
 use crate::adapters::dry_run::{DryCaches, DryCdn, DryEvents, DryNotifier};
 use crate::adapters::edge::FreshEdges;
 use crate::adapters::edge_look::EdgeLook;
@@ -53,7 +53,7 @@ use crate::telemetry::Metrics;
 use kernel::id::Member;
 use kernel::replica::lease::Replica;
 use notices::delivery;
-use purge::ports::{Board, Caches, Cdn, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier};
+use purge::ports::{Board, Caches, Clock, ClusterView, EdgeSight, EventSink, Lease, Ledger, Notifier};
 use purge::purges::catalog::Freshness;
 
 pub use process::Running;
@@ -103,7 +103,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
     let (notifier, outbox) = webhooks(config, clock.clone())?;
     let scope = scope(config, &clients).await?;
-    let cdn = Arc::new(CloudFront::new(cloudfront_options(config, overrides.aws)).await);
+    let cdn = sources::cdn(config, overrides.aws).await;
     let ledger_namespace = config.ledger.namespace.as_deref().unwrap_or(&clients.namespace);
     let ledger = ledger(config, &clients, ledger_namespace)?;
     let named = naming::of(config, &clients, &ledger, overrides.boards.len()).await?;
@@ -127,7 +127,7 @@ pub async fn start(config: &Config, overrides: Overrides) -> Result<Running, Sta
         cluster,
         events: if config.dry_run { Arc::new(DryEvents) } else { Arc::new(events) as Arc<dyn EventSink> },
         ledger,
-        cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn as Arc<dyn Cdn> },
+        cdn: if config.dry_run { Arc::new(DryCdn(cdn)) } else { cdn },
         edge,
         caches,
         notifier: if config.dry_run { Arc::new(DryNotifier(notifier)) } else { notifier },
@@ -200,7 +200,9 @@ fn settings(config: &Config, member: Member, grouping: Option<Grouping>, outbox:
         member,
         group: config.group.name.clone(),
         policy: config.policy(),
+        accounts: config.aws.scopes(),
         pace: config.pace(),
+        budget: config.purge.budget,
         freshness: Freshness { refresh: config.distributions.refresh, miss_refresh: config.distributions.miss_refresh },
         samples_tags: config.purge.sample_tags,
         outbox,
@@ -273,15 +275,6 @@ async fn scope(config: &Config, clients: &Clients) -> Result<Scope, StartError> 
             tracing::info!(?scope, why, "decided which namespaces to watch");
             Ok(scope)
         }
-    }
-}
-
-fn cloudfront_options(config: &Config, credentials: Option<cloudfront::StaticCredentials>) -> cloudfront::Options {
-    cloudfront::Options {
-        endpoint_url: config.cloudfront.endpoint.as_ref().map(|url| url.expose().to_string()),
-        region: config.cloudfront.region.clone(),
-        credentials,
-        ..cloudfront::Options::default()
     }
 }
 

@@ -1,6 +1,8 @@
-//! The actor of the account: carries purges out, knows the distributions, and asks the edge for what looks want. Decides nothing; see
-//! `purge::purges::purge`, `purge::purges::catalog` and `proof::turns`.
+//! The actor of the accounts: carries purges out, knows the distributions, and asks the edge for what looks want. Decides nothing; see
+//! `purge::purges::purge`, `purge::purges::catalog`, `purge::purges::accounts` and `proof::turns`.
 
+mod accounts;
+mod bill;
 mod distributions;
 mod looks;
 mod purges;
@@ -10,15 +12,18 @@ use std::collections::BTreeMap;
 use actix::{Actor, Context, Handler, MessageResult, Recipient, ResponseFuture};
 use tokio::sync::oneshot;
 
+use crate::actors::invalidator::accounts::Complained;
 use crate::actors::invalidator::looks::Looks;
 use crate::actors::lifecycle::{Obituary, StopListener};
 use crate::actors::message::{MatchPlan, Matched, Observe, PlaceOrder, PurgeReported, RetryPurges};
 use crate::actors::observation::{Observation, PurgeSeen};
 use crate::actors::shell::{Drives, Shell};
-use crate::actors::{Env, MAILBOX_MAX};
-use ::purge::purges::catalog::{self, Catalog};
-use ::purge::purges::purge::{self, Purger};
+use crate::actors::{Env, MAILBOX_MAX, Settings};
+use ::purge::purges::accounts::{Catalogs, Purgers, listing, purging};
+use ::purge::purges::bill::{self as month, Bill, Book};
+use ::purge::purges::catalog;
 use kernel::id::Subject;
+use kernel::names::account::AccountName;
 
 /// The actor. See the module's text.
 pub struct Invalidator {
@@ -26,8 +31,10 @@ pub struct Invalidator {
     stop_listener: StopListener,
     /// Sent to root when this ends.
     _obituary: Obituary,
-    purges: Shell<Purger>,
-    catalog: Shell<Catalog>,
+    purges: Shell<Purgers>,
+    catalog: Shell<Catalogs>,
+    complained: Complained,
+    bill: Shell<Bill>,
     looks: Looks,
     /// Where the answer to each question goes.
     questions: BTreeMap<catalog::Token, oneshot::Sender<Result<catalog::Found, catalog::NotFound>>>,
@@ -36,19 +43,19 @@ pub struct Invalidator {
     reports: BTreeMap<Subject, Recipient<PurgeReported>>,
     /// How many of them there may be before those that ended are looked for.
     swept_at: usize,
-    /// CloudFront's last refusal, until a call succeeds.
-    trouble: Option<String>,
+    /// CloudFront's last refusal in each account, until a call succeeds there.
+    trouble: BTreeMap<AccountName, String>,
 }
 
 impl Invalidator {
     /// An actor without any work.
     pub fn new(env: Env, stop_listener: StopListener, obituary: Obituary) -> Self {
+        let Settings { accounts, pace, budget, freshness, samples_tags, .. } = env.settings.as_ref();
         Self {
-            purges: Shell::new(Purger::new(env.settings.pace.clone()), &env),
-            catalog: Shell::new(
-                Catalog::new(env.settings.freshness.clone()).sampling_tags(env.settings.samples_tags),
-                &env,
-            ),
+            purges: Shell::new(Purgers::new(accounts, pace), &env),
+            catalog: Shell::new(Catalogs::new(accounts.clone(), freshness, *samples_tags), &env),
+            complained: Complained::new(&env),
+            bill: Shell::new(Bill::new(*budget), &env),
             looks: Looks::new(&env),
             stop_listener,
             _obituary: obituary,
@@ -56,7 +63,7 @@ impl Invalidator {
             asked: 0,
             reports: BTreeMap::new(),
             swept_at: 0,
-            trouble: None,
+            trouble: BTreeMap::new(),
             env,
         }
     }
@@ -70,19 +77,20 @@ impl Actor for Invalidator {
         self.stop_listener.clone().bind(self, ctx);
         self.show_pace();
         self.show_waiting();
-        Drives::<Catalog>::feed(self, catalog::Event::Begun, ctx);
+        Drives::<Bill>::feed(self, month::Event::Begun, ctx);
+        Drives::<Catalogs>::feed(self, listing::Event::Begun, ctx);
     }
 }
 
 impl Handler<MatchPlan> for Invalidator {
     type Result = ResponseFuture<Matched>;
 
-    fn handle(&mut self, MatchPlan { plan, newer }: MatchPlan, ctx: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, MatchPlan { namespace, plan, newer }: MatchPlan, ctx: &mut Self::Context) -> Self::Result {
         let (question, answer) = oneshot::channel();
         self.asked = self.asked.wrapping_add(1);
         self.questions.insert(self.asked, question);
-        let asked = if newer { catalog::Event::Compared } else { catalog::Event::Asked };
-        Drives::<Catalog>::feed(self, asked(self.asked, *plan), ctx);
+        let asked = if newer { listing::Event::Compared } else { listing::Event::Asked };
+        Drives::<Catalogs>::feed(self, asked(self.asked, namespace, *plan), ctx);
         Box::pin(async move { answer.await.ok() })
     }
 }
@@ -98,7 +106,7 @@ impl Handler<PlaceOrder> for Invalidator {
             self.reports.retain(|_, recipient| recipient.connected());
             self.swept_at = self.reports.len() * 2;
         }
-        Drives::<Purger>::feed(self, purge::Event::Ordered(*order), ctx);
+        self.order(*order, ctx);
     }
 }
 
@@ -106,7 +114,7 @@ impl Handler<RetryPurges> for Invalidator {
     type Result = ();
 
     fn handle(&mut self, RetryPurges(workload): RetryPurges, ctx: &mut Self::Context) {
-        Drives::<Purger>::feed(self, purge::Event::Retried(workload.into()), ctx);
+        Drives::<Purgers>::feed(self, purging::Event::Retried(workload.into()), ctx);
     }
 }
 
@@ -119,17 +127,14 @@ impl Handler<Observe> for Invalidator {
         let seen = self.purges.machine().describe(now).into_iter();
         let purges =
             seen.map(|(reference, distribution, state)| PurgeSeen { reference, distribution, state }).collect();
-        let catalog = self.catalog.machine();
-        let denied = |why| format!("cache tags count as switched off, and paths are purged instead: {why}");
-        let unlisted = |why| format!("distribution tenants that are not known are not purged: {why}");
-        let tenants = catalog.distribution_tenants_denied().map(unlisted);
-        let tags = catalog.tags_denied().map(denied).into_iter().chain(catalog.tags_missing(self.catalog.now()));
-        let listing = catalog.failure().map(str::to_owned).into_iter().chain(tenants).chain(tags);
+        let listing = self.catalog.machine().troubles(self.catalog.now());
+        let bill = self.bill.machine();
         MessageResult(Observation {
             purges,
             distributions: self.catalog.machine().known(now).map(|(count, age)| (count, age.as_secs())),
             asking: self.questions.len(),
-            troubles: self.trouble.iter().cloned().chain(listing).collect(),
+            troubles: self.trouble.values().cloned().chain(listing).chain(bill.over_budget()).collect(),
+            bill: bill.book().map(Book::words).unwrap_or_default(),
             ..Observation::default()
         })
     }

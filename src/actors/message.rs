@@ -93,6 +93,8 @@ pub type Matched = Option<Result<Found, NotFound>>;
 #[derive(Message)]
 #[rtype(result = "Matched")]
 pub struct MatchPlan {
+    /// The workload's.
+    pub namespace: String,
     pub plan: Box<Plan>,
     /// By a listing that begins from now on.
     pub newer: bool,

@@ -5,7 +5,7 @@
 //!       │                     ├─ PodWatcher     (one for each namespace with rollouts in flight)
 //!       │                     └─ TrafficWatcher (what leads to which workload)
 //!       ├─ ClusterGroupActor  (the group's records)
-//!       ├─ Invalidator        (all purges of the account, its distributions, and all questions to the edge)
+//!       ├─ Invalidator        (all purges, the accounts' distributions, and all questions to the edge)
 //!       ├─ Webhook            (all deliveries)
 //!       └─ Supervisor ─┬─ ObjectWatcher ── ObjectActor   (one for each Pipeline, or Repo)         one for each of our kinds, on a
 //!                      └─ Clusters ─────── LeafActor     (one for each cluster with targets)      thread of their own
@@ -57,6 +57,7 @@ use notices::delivery;
 use purge::agreement::roster::Trust;
 use purge::bounds::policy::Policy;
 use purge::ports::{CdnError, PortError, StoreError};
+use purge::purges::accounts::Accounts;
 use purge::purges::catalog::Freshness;
 use purge::purges::purge::Pace;
 
@@ -97,8 +98,12 @@ pub struct Settings {
     pub group: String,
     /// How rollouts are judged.
     pub policy: Policy,
+    /// The AWS accounts, and what each is asked for.
+    pub accounts: Accounts,
     /// How purges are paced.
     pub pace: Pace,
+    /// Paths of a month in each account above which somebody is told; 0: nobody.
+    pub budget: u64,
     /// How often distributions are listed.
     pub freshness: Freshness,
     /// An answer is looked at before a purge by cache tags is believed to do anything.

@@ -40,6 +40,9 @@ pub struct Observation {
     pub purges: Vec<PurgeSeen>,
     /// Distributions known, and for how many seconds; `None` before the first listing.
     pub distributions: Option<(usize, u64)>,
+    /// What was purged this month in each AWS account, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bill: Vec<String>,
     /// Rollouts that wait for a listing of the distributions.
     pub asking: usize,
     /// Webhook deliveries on their way, and dead letters.
@@ -112,6 +115,7 @@ impl Observation {
             unwell,
             purges,
             distributions,
+            bill,
             asking,
             deliveries,
             receivers,
@@ -132,6 +136,7 @@ impl Observation {
         self.unwell.extend(unwell);
         self.purges.extend(purges);
         self.distributions = self.distributions.or(distributions);
+        self.bill.extend(bill);
         self.asking += asking;
         self.deliveries.extend(deliveries);
         self.receivers.extend(receivers);

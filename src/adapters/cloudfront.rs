@@ -9,10 +9,12 @@
 //!
 //! Answers are bounded as a whole (`transport`) and field by field (`answer`).
 
+pub mod accounts;
 mod answer;
 mod distribution_tenants;
 pub mod probe;
 mod rewrites;
+mod role;
 mod transport;
 
 use std::collections::BTreeSet;
@@ -41,6 +43,8 @@ use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::host::Host;
 use kernel::names::paths::{Path, PathSet};
 use purge::ports::{Cdn, CdnError, CdnErrorClass, Found, Invalidation, InvalidationStatus};
+
+pub use role::Role;
 
 /// Most distributions read: 100 pages of 100. The service's default quota is 500 distributions per account.
 const PAGES_MAX: usize = 100;
@@ -72,6 +76,8 @@ pub struct Options {
     pub region: Option<String>,
     /// Fixed credentials instead of the default chain (environment, profile, web identity, Pod Identity, ECS, IMDS).
     pub credentials: Option<StaticCredentials>,
+    /// The role that is assumed with those credentials, in another account; `None`: they are used as they are.
+    pub role: Option<Role>,
     pub timeouts: Timeouts,
 }
 
@@ -112,7 +118,7 @@ impl CloudFront {
 
     /// The same over another transport: tests answer from memory.
     pub async fn over(transport: SharedHttpClient, options: Options) -> CloudFront {
-        let Options { endpoint_url, region, credentials, timeouts } = options;
+        let Options { endpoint_url, region, credentials, role, timeouts } = options;
         // Not the default region chain: its last resort asks the EC2 metadata service, which in a cluster without it
         // costs seconds at every start and knows nothing we need.
         let region = RegionProviderChain::first_try(region.map(Region::new))
@@ -131,6 +137,10 @@ impl CloudFront {
         }
         // No time-outs for the loader's own clients (STS, Pod Identity): a call's `operation` bound includes them.
         let shared = loader.load().await;
+        let shared = match role {
+            Some(role) => role::assumed(shared, role, endpoint_url.as_deref()).await,
+            None => shared,
+        };
         let bounds = TimeoutConfig::builder()
             .connect_timeout(timeouts.connect)
             .operation_attempt_timeout(timeouts.attempt)
@@ -364,7 +374,9 @@ where
             let (code, text) = (answer::code(error.code()), error.message().unwrap_or_default());
             (answer::class(status, code, text), format!("{code} (HTTP {status}){}", answer::spoken(code, text)))
         }
-        (None, error) if is_about_credentials(error) => (CdnErrorClass::Denied, causes(error)),
+        (None, error) if is_about_credentials(error) => {
+            role::refused(error).unwrap_or_else(|| (CdnErrorClass::Denied, causes(error)))
+        }
         // Not sent at all: something in the request cannot be written down, such as an impossible endpoint. A person can
         // mend that, and the purge is still owed.
         (None, SdkError::ConstructionFailure(_)) => (CdnErrorClass::Unexpected, causes(error)),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use kernel::id::{InvalidationId, Reference, Subject, WorkloadId};
+use kernel::names::account::AccountName;
 use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
@@ -23,6 +24,14 @@ pub struct DryCdn(pub Arc<dyn Cdn>);
 
 #[async_trait]
 impl Cdn for DryCdn {
+    fn account(&self, name: &AccountName) -> Option<Arc<dyn Cdn>> {
+        Some(Arc::new(Self(self.0.account(name)?)))
+    }
+
+    fn accounts(&self) -> Vec<AccountName> {
+        self.0.accounts()
+    }
+
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
         self.0.distributions().await
     }

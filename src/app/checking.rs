@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use super::sources::{sources, unasked};
-use super::{StartError, cloudfront_options, outbound_client, server};
+use super::sources::{of_accounts, of_own, sources, unasked};
+use super::{StartError, outbound_client, server};
 use crate::adapters::clock::SystemClock;
-use crate::adapters::cloudfront::{CloudFront, StaticCredentials};
+use crate::adapters::cloudfront::{CloudFront, Options, StaticCredentials};
 use crate::adapters::edge_look::EdgeLook;
 use crate::adapters::http::{Client, Egress, Settings};
 use crate::adapters::kubernetes::{self, Clients, ConnectError};
 use crate::adapters::redis::Server;
 use crate::config::Config;
 use crate::looking::Sources;
+use kernel::names::account::AccountName;
 
 /// What is checked, as far as there is any of it.
 pub struct Outside {
@@ -22,11 +23,20 @@ pub struct Outside {
     pub cluster: Result<InCluster, ConnectError>,
     /// Our own Redis first, then those of the other members; each may be unusable for itself.
     pub servers: Vec<Result<Server, StartError>>,
-    pub cdn: CloudFront,
+    /// CloudFront in each account.
+    pub clouds: Vec<Cloud>,
     /// The guarded way to webhooks.
     pub http: Result<Client, StartError>,
     /// The guarded way to pages, as visitors take it.
     pub edge: Result<EdgeLook, StartError>,
+}
+
+/// CloudFront in one account.
+pub struct Cloud {
+    /// Its name, where accounts are configured.
+    pub name: Option<AccountName>,
+    pub cdn: CloudFront,
+    pub options: Options,
 }
 
 /// What is asked with the caller's credentials.
@@ -45,11 +55,19 @@ pub async fn outside(config: &Config, kubernetes: &kubernetes::Options, aws: Opt
         Err(error) => Err(error),
     };
     let clock = Arc::new(SystemClock::default());
+    let mut clouds = Vec::new();
+    let of_accounts = of_accounts(config, aws.as_ref());
+    let of_accounts = of_accounts.into_iter().map(|(name, options)| (Some(name), options));
+    let of_own = of_own(config, aws);
+    let alone = config.aws.accounts.is_empty().then_some((None, of_own));
+    for (name, options) in of_accounts.chain(alone) {
+        clouds.push(Cloud { name, cdn: CloudFront::new(options.clone()).await, options });
+    }
     let addresses = config.redis.url.iter().chain(&config.group.remotes);
     Outside {
         cluster,
         servers: addresses.map(|address| server(config, address)).collect(),
-        cdn: CloudFront::new(cloudfront_options(config, aws)).await,
+        clouds,
         http: outbound_client(config),
         edge: EdgeLook::new(&Settings::new(Egress { allow_private: false }), config.proof.private_hosts.clone(), clock)
             .map_err(StartError::Edge),

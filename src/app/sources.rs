@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::naming::{self, alone, member};
 use super::running::installation;
-use super::{StartError, addressed, cloudfront_options, desk, ledger};
+use super::{StartError, addressed, desk, ledger};
 use crate::actors::ports::Ports;
-use crate::adapters::cloudfront::CloudFront;
+use crate::adapters::cloudfront::accounts::Accounts;
+use crate::adapters::cloudfront::{self, CloudFront, Role, StaticCredentials};
 use crate::adapters::kubernetes::desk::Desk;
 use crate::adapters::kubernetes::hand::Hand;
 use crate::adapters::kubernetes::installation::Installation;
@@ -18,7 +19,8 @@ use crate::looking::listen::READER;
 use crate::looking::whose::Whose;
 use crate::looking::{About, Neighbours, Sources, ledger_namespace, ledger_place};
 use kernel::id::Member;
-use purge::ports::Ledger;
+use kernel::names::account::AccountName;
+use purge::ports::{Cdn, Ledger};
 
 /// How long a command waits for the cluster to tell its name.
 const NAMED_WITHIN: Duration = Duration::from_secs(10);
@@ -36,6 +38,37 @@ pub async fn connected(
     let clients = kubernetes::connect(kubernetes).await?;
     let hand = Hand::new(&clients);
     Ok((sources(config, clients, namespace, unasked()).await?, hand))
+}
+
+/// CloudFront: the account of our own credentials, or each that is configured. `aws`: instead of the default chain.
+pub(super) async fn cdn(config: &Config, aws: Option<StaticCredentials>) -> Arc<dyn Cdn> {
+    let accounts = of_accounts(config, aws.as_ref());
+    if accounts.is_empty() {
+        Arc::new(CloudFront::new(of_own(config, aws)).await)
+    } else {
+        Arc::new(Accounts::new(accounts).await)
+    }
+}
+
+/// How to reach the account of our own credentials.
+pub(super) fn of_own(config: &Config, credentials: Option<StaticCredentials>) -> cloudfront::Options {
+    cloudfront::Options {
+        endpoint_url: config.cloudfront.endpoint.as_ref().map(|url| url.expose().to_string()),
+        region: config.cloudfront.region.clone(),
+        credentials,
+        ..cloudfront::Options::default()
+    }
+}
+
+/// How to reach each account that is used; empty where none is configured.
+pub(super) fn of_accounts(config: &Config, aws: Option<&StaticCredentials>) -> Vec<(AccountName, cloudfront::Options)> {
+    let used = config.aws.used().into_iter();
+    let options = used.map(|(name, account)| {
+        let own = of_own(config, aws.cloned());
+        let role = account.role_arn.map(|arn| Role { arn, external_id: account.external_id });
+        (name, cloudfront::Options { role, region: account.region.or(own.region.clone()), ..own })
+    });
+    options.collect()
 }
 
 /// The settings in force were not asked for: they do not matter, or are shown by other means.
@@ -67,7 +100,8 @@ pub async fn sources(
                 .versions(config.version.of.clone()),
         ),
         ledger,
-        cdn: Arc::new(CloudFront::new(cloudfront_options(config, None)).await),
+        cdn: cdn(config, None).await,
+        accounts: config.aws.scopes(),
         group,
         desk: (config.pipeline.enabled != Enabled::Off).then(|| desk(config, &clients)),
         repos: (config.repo.enabled != Enabled::Off).then(|| Desk::of_repos(&clients, installation(config, &clients))),
@@ -88,6 +122,7 @@ pub(super) fn own(config: &Config, clients: &Clients, ports: &Ports, group: Opti
         cluster: ports.cluster.clone(),
         ledger: ports.ledger.clone(),
         cdn: ports.cdn.clone(),
+        accounts: config.aws.scopes(),
         group,
         installation: None,
         desk: None,

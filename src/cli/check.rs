@@ -128,17 +128,17 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
     let config = &loaded.config;
     let mut findings = configuration(loaded);
     findings.extend((!options.pre).then(|| controller::settings(whose)));
-    let (seen, servers, account, receivers, collector) = tokio::join!(
+    let (seen, servers, accounts, receivers, collector) = tokio::join!(
         in_cluster(config, outside, options),
         servers(config, outside),
-        aws::account(&outside.cdn),
+        aws::accounts(&outside.clouds),
         webhooks::webhooks(&config.webhooks.hooks, &outside.http),
         traces::collector(&config.traces),
     );
     let Seen { rights_of, findings: of_cluster, ledgered, cluster, watched } = seen;
     findings.extend(of_cluster);
     findings.extend(servers);
-    findings.extend(account.findings);
+    findings.extend(accounts.findings());
     findings.extend(receivers);
     findings.extend(collector);
     let policy = config.policy();
@@ -149,8 +149,7 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
                 Some(cluster) => {
                     let workloads = list(cluster).await;
                     of_hooks = webhooks::workloads(&config.webhooks.hooks, &workloads);
-                    let account = (account.distributions.clone(), account.name.as_str());
-                    sites::sites((cluster, &watched), workloads, &policy, &outside.cdn, account).await
+                    sites::sites((cluster, &watched), workloads, &policy, &accounts).await
                 }
                 None => sites::untried(API_SERVER),
             }
@@ -165,9 +164,7 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
     findings.extend(found.findings);
     findings.extend(caches::caches(&policy.caches, cluster.as_ref(), found.watched.as_ref()).await);
     findings.extend(agreed);
-    if account.distributions.is_some() {
-        findings.extend(aws::actions(&outside.cdn, &found.matched, HOST_SERVED).await);
-    }
+    findings.extend(accounts.actions(&found.matched, HOST_SERVED).await);
     (rights_of, findings)
 }
 
@@ -175,13 +172,12 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
 /// receiver, and of CloudFront its lists alone.
 pub async fn foretold(config: &Config, outside: &Outside) -> Vec<Finding> {
     let options = Options { as_caller: true, ..Options::default() };
-    let (seen, account) = tokio::join!(in_cluster(config, outside, &options), aws::account(&outside.cdn));
+    let (seen, accounts) = tokio::join!(in_cluster(config, outside, &options), aws::accounts(&outside.clouds));
     let Seen { mut findings, cluster, watched, .. } = seen;
-    findings.extend(account.findings);
+    findings.extend(accounts.findings());
     if let Some(cluster) = &cluster {
-        let account = (account.distributions, account.name.as_str());
         let (policy, workloads) = (config.policy(), list(cluster).await);
-        let sites = sites::sites((cluster, &watched), workloads, &policy, &outside.cdn, account).await;
+        let sites = sites::sites((cluster, &watched), workloads, &policy, &accounts).await;
         findings.extend(sites.findings);
     }
     findings

@@ -144,6 +144,9 @@ fn plan(seen: &Explanation, asked: Option<&PathSet>) -> Result<String, String> {
         Section::Known(DistributionsSeen { matched, lacks: Some(why), .. }) if matched.is_empty() => {
             Ok(format!("{paths}; the distribution tenants cannot be determined here: {why}"))
         }
+        Section::Known(DistributionsSeen { matched, unlisted, .. }) if matched.is_empty() && !unlisted.is_empty() => {
+            Ok(format!("{paths}; no distribution that could be listed serves its hosts; {}", unlisted.join("; ")))
+        }
         Section::Known(DistributionsSeen { matched, in_part, .. }) if matched.is_empty() => {
             let hosts = if *in_part { "the hosts that could be read" } else { "its hosts" };
             Err(seen.would.clone().unwrap_or_else(|| format!("no distribution serves {hosts}")))

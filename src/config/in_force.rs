@@ -191,6 +191,7 @@ mod tests {
         // Addresses, files and credentials; what only the process itself meets; and what a dry run keeps in no ledger.
         let own = [
             "cloudfront.",
+            "aws.",
             "redis.",
             "group.remotes",
             "group.key_file",

@@ -18,7 +18,7 @@ use kernel::text::unread;
 pub(super) const DEFAULT_TOML: &str = include_str!("../../configs/default.toml");
 
 /// The keys that are lists of tables, each table with keys of its own: `[[tenants.allow]]`. Only a file can give them.
-const TABLES: [&str; 3] = ["cache", "tenants.allow", "workloads.custom"];
+const TABLES: [&str; 4] = ["cache", "tenants.allow", "workloads.custom", "aws.account"];
 
 /// A value as it was given, not yet judged.
 #[derive(Clone)]
@@ -362,7 +362,7 @@ mod tests {
                 "c.toml:4:1: purge.debonce: is not a key; fix: did you mean purge.debounce?",
                 "c.toml:5:9: purge.paths: cannot be a list of lists; fix: write a plain value",
                 "c.toml:7:2: purgee: is not a section; fix: did you mean the section purge?",
-                "c.toml:8:1: purge.x: is not a key; fix: remove it, or use purge.again_after, purge.again_max, \
+                "c.toml:8:1: purge.x: is not a key; fix: remove it, or use purge.again_after, purge.again_max, purge.budget, \
                  purge.completion_timeout, purge.creations_per_second, purge.creations_per_second_max, \
                  purge.debounce, purge.on_recovered, purge.on_rollback, purge.paths, purge.poll_first or \
                  purge.sample_tags",

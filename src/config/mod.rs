@@ -14,6 +14,7 @@
 
 mod address;
 mod advice;
+mod aws;
 mod caches;
 mod custom;
 mod env;
@@ -46,6 +47,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use address::{RedisAddress, Refused, WebUrl};
+pub use aws::{Account, Aws, CloudFront};
 pub use env::{key_of, name_of};
 pub use filter::cap;
 pub use hook::{BodyTemplate, BodyValue, Hook, HookFormat, HookMethod, WorkloadPattern, key as webhook_key};
@@ -189,6 +191,8 @@ pub struct Config {
     /// The index of distributions.
     pub distributions: Distributions,
     pub cloudfront: CloudFront,
+    /// The AWS accounts.
+    pub aws: Aws,
     pub redis: Redis,
     /// The clusters behind the same CDN.
     pub group: Group,
@@ -286,6 +290,8 @@ pub struct Purge {
     pub again: Again,
     /// Before a purge by cache tags, whether answers carry the header with their tags.
     pub sample_tags: bool,
+    /// Paths of a month in each account above which somebody is told; 0: nobody.
+    pub budget: u64,
     /// `[[cache]]`: what is asked to let go before a purge.
     pub caches: Vec<Arc<Cache>>,
 }
@@ -296,15 +302,6 @@ pub struct Distributions {
     pub refresh: Duration,
     /// A host without distribution refreshes the listing at once, but not more often than this.
     pub miss_refresh: Duration,
-}
-
-/// `cloudfront.*`; the rest is the AWS default chain, which this program does not repeat.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CloudFront {
-    /// Instead of what the SDK finds (`AWS_ENDPOINT_URL_CLOUDFRONT`, `AWS_ENDPOINT_URL`, the partition's own).
-    pub endpoint: Option<WebUrl>,
-    /// Instead of what the SDK finds. CloudFront is global; this selects the partition and the signature's region.
-    pub region: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -88,7 +88,7 @@ fn unknown(name: &str) -> Refused {
     Refused::new(format!("{} is not a key", shown(name)), fix)
 }
 
-fn texts<T: Ord>(
+pub(super) fn texts<T: Ord>(
     name: &str,
     value: &Value,
     parse: impl Fn(&str) -> Result<T, Refused>,
@@ -121,7 +121,7 @@ fn number(name: &str, value: &Value, most: i64) -> Result<u32, (Option<String>, 
     }
 }
 
-fn namespaces(text: &str) -> Result<String, Refused> {
+pub(super) fn namespaces(text: &str) -> Result<String, Refused> {
     let name = text.strip_suffix('*').unwrap_or(text);
     // A beginning may end in a hyphen, and a lone star is every namespace.
     let sound = if name.len() < text.len() { name.is_empty() || label(&format!("{name}x")).is_ok() } else { false };
@@ -129,7 +129,7 @@ fn namespaces(text: &str) -> Result<String, Refused> {
 }
 
 /// A host; a wildcard as people write it here stands for its domain too.
-fn host(text: &str) -> Result<Vec<Host>, Refused> {
+pub(super) fn host(text: &str) -> Result<Vec<Host>, Refused> {
     let refused =
         |why: &dyn Display| Refused::new(format!("is not a host: {why}"), "write www.example.com or *.example.com");
     let host = Host::parse(text).map_err(|error| refused(&error))?.at_any_depth();
@@ -138,7 +138,7 @@ fn host(text: &str) -> Result<Vec<Host>, Refused> {
     Ok([host].into_iter().chain(domain).collect())
 }
 
-fn distribution(text: &str) -> Result<DistributionId, Refused> {
+pub(super) fn distribution(text: &str) -> Result<DistributionId, Refused> {
     let fix = "write an id such as E2QWRUHAPOMQZL, or dt_2wjDZi3hD1ivOXf6rpZJOSNE1AB";
     DistributionId::parse(text).map_err(|_| Refused::new("is not a distribution id", fix))
 }

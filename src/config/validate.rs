@@ -7,6 +7,7 @@ use tracing_subscriber::EnvFilter;
 
 use super::address::{RedisAddress, Refused, WebUrl};
 use super::advice;
+use super::aws;
 use super::caches;
 use super::custom;
 use super::group;
@@ -17,11 +18,11 @@ use super::serving;
 use super::suggest::{listed, nearest};
 use super::tenants;
 use super::traces;
-use super::values::{DAY, LABEL_CHARS_MAX, MINUTE, SECOND, Values, label};
+use super::values::{DAY, MINUTE, SECOND, Values, label};
 use super::webhooks::{self, HookDefaults, ReadFile};
 use super::{
-    CloudFront, Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis,
-    Rollout, Site, Watch, Webhooks, ZeroReplicas,
+    Config, Distributions, Group, Leader, Ledger, LedgerBackend, Log, LogFormat, Namespaces, Purge, Redis, Rollout,
+    Site, Watch, Webhooks, ZeroReplicas,
 };
 use kernel::id::Kind;
 use kernel::mask::shown;
@@ -40,6 +41,9 @@ const NAMESPACES_MAX: usize = 100;
 /// merely be slow is a warning and one that was pasted by mistake is not read.
 const PATHS_MAX: usize = 30_000;
 
+/// Paths of a month at most: 5 million USD of them.
+const BUDGET_MAX: u32 = 1_000_000_000;
+
 /// Characters of a DNS name, which the names of pods are (RFC 1123, 2.1).
 const NAME_CHARS_MAX: usize = 253;
 
@@ -57,7 +61,8 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
     let custom = custom::read(values);
     let tenants = tenants::read(values);
     let distributions = distributions(values);
-    let cloudfront = cloudfront(values);
+    let cloudfront = aws::cloudfront(values);
+    let aws = aws::accounts(values);
     let redis =
         values.optional("redis.url", "`host`, `host:port` or a `redis://` or `rediss://` URL", RedisAddress::parse);
     let ca = authorities(values, "redis.ca_file", read);
@@ -89,6 +94,7 @@ pub(super) fn config(values: &mut Values<'_>, read: ReadFile<'_>) -> Option<Conf
         tenants: tenants?,
         distributions: distributions?,
         cloudfront: cloudfront?,
+        aws: aws?,
         redis: redis?,
         group: group?,
         ledger: ledger?,
@@ -180,6 +186,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
     let on_rollback = values.choice("purge.on_rollback", &rollback);
     let again = again(values);
     let sample_tags = values.truth("purge.sample_tags");
+    let budget = values.whole("purge.budget", 0..=BUDGET_MAX);
     let caches = caches::read(values, paths.as_ref());
     Some(Purge {
         paths: paths?,
@@ -192,6 +199,7 @@ fn purge(values: &mut Values<'_>) -> Option<Purge> {
         on_rollback: on_rollback?,
         again: again?,
         sample_tags: sample_tags?,
+        budget: u64::from(budget?),
         caches: caches?,
     })
 }
@@ -246,28 +254,6 @@ fn distributions(values: &mut Values<'_>) -> Option<Distributions> {
     let refresh = values.duration("distributions.refresh", 10 * SECOND..=DAY);
     let miss_refresh = values.duration("distributions.miss_refresh", SECOND..=DAY);
     Some(Distributions { refresh: refresh?, miss_refresh: miss_refresh? })
-}
-
-fn cloudfront(values: &mut Values<'_>) -> Option<CloudFront> {
-    let endpoint = values.optional("cloudfront.endpoint", "`http` or `https` URL", |text| {
-        let url = WebUrl::parse(text)?;
-        // The SDK would log them, and send a signature in their place.
-        if url.expose().username().is_empty() && url.expose().password().is_none() {
-            Ok(url)
-        } else {
-            let fix = "leave them out; requests are signed with AWS credentials";
-            Err(Refused::new("has a user or a password, which CloudFront knows nothing of", fix))
-        }
-    });
-    let region = values.optional("cloudfront.region", "AWS region", |text| {
-        let is_region = text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-        if is_region && text.len() <= LABEL_CHARS_MAX {
-            Ok(text.to_owned())
-        } else {
-            Err(Refused::new("is not a region", "write a region such as us-east-1"))
-        }
-    });
-    Some(CloudFront { endpoint: endpoint?, region: region? })
 }
 
 /// The authorities that a file holds, as PEM; what they are worth is known when a connection is made.

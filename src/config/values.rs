@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use config::{Map, Value, ValueKind};
@@ -127,11 +128,14 @@ impl<'a> Values<'a> {
     }
 
     /// A number without a fraction.
-    pub fn whole(&mut self, key: &'static str, range: RangeInclusive<u8>) -> Option<u8> {
+    pub fn whole<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Option<T>
+    where
+        T: Copy + Display + FromStr + PartialOrd + TryFrom<i64>,
+    {
         self.accepts(key, format!("whole number, {} to {}", range.start(), range.end()));
         let given = self.given(key)?;
         let number = match &given.value {
-            ValueKind::I64(number) => u8::try_from(*number).ok(),
+            ValueKind::I64(number) => T::try_from(*number).ok(),
             ValueKind::Float(_) => None,
             ValueKind::String(text) if is_untyped(&given) => text.trim().parse().ok(),
             other => return self.wrong_type(key, other, "a whole number, without quotes"),

@@ -68,7 +68,7 @@ pub async fn explanation(sources: &Sources, id: &WorkloadId) -> Found {
         sources.ledger.peek(),
         sources.cluster.site_facts_in_part(&id.namespace, Age::Fresh),
         sources.cluster.route_claims(),
-        account::listing(sources.cdn.as_ref()),
+        account::listing(sources.cdn.as_ref(), &sources.accounts, Some(&id.namespace)),
         sources.ledger.deliveries(),
         no_replica(sources),
     );
@@ -484,7 +484,7 @@ fn would(
         let far = if all_read || distributions.named { "" } else { ", as far as its hosts could be read" };
         return Some(format!("{} of {}{beyond}{far}", paths.items.join(", "), ids.join(", ")));
     }
-    if !all_read || distributions.lacks.is_some() {
+    if !all_read || distributions.lacks.is_some() || !distributions.unlisted.is_empty() {
         return None;
     }
     if site.known().is_some_and(Site::is_empty) {

@@ -85,7 +85,7 @@ pub async fn host(sources: &Sources, host: &Host) -> HostSeen {
         list(sources.cluster.as_ref()),
         peek(sources),
         sources.cluster.route_claims(),
-        account::listing(sources.cdn.as_ref()),
+        account::listing(sources.cdn.as_ref(), &sources.accounts, None),
         no_replica(sources),
     );
     let mut missing: Vec<String> = listed.troubles.iter().cloned().collect();
@@ -291,6 +291,7 @@ impl HostSeen {
             ([], _) if !seen.skipped.is_empty() => {
                 "no distribution that is purged serves it, so nothing is purged for it".to_owned()
             }
+            ([], _) if !seen.unlisted.is_empty() => "whether a distribution serves it is not known".to_owned(),
             ([], _) if seen.lacks.is_some() => "whether a distribution tenant serves it is not known".to_owned(),
             ([], _) => "no distribution of this account serves it, so nothing is purged for it".to_owned(),
             (ids, []) if self.workloads.is_empty() => {

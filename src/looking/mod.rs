@@ -37,6 +37,7 @@ use kernel::names::image::Version;
 use kinds::reported::Standing;
 use purge::bounds::policy::Policy;
 use purge::ports::{Cdn, ClusterView, Ledger, LedgerContents, PortError};
+use purge::purges::accounts::Accounts;
 use purge::records::record::{Phase, Record, Records};
 use purge::rollouts::rollout::as_it_runs;
 use purge::workloads::readiness::{Pod, Pods, summarise};
@@ -55,6 +56,8 @@ pub struct Sources {
     /// The ledger, which is not opened: a command that only looks must not create one.
     pub ledger: Arc<dyn Ledger>,
     pub cdn: Arc<dyn Cdn>,
+    /// What each AWS account is asked for.
+    pub accounts: Accounts,
     /// The boards; `None` where no Redis is configured.
     pub group: Option<Neighbours>,
     /// The installation itself; `None` where no other can be meant.

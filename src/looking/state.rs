@@ -25,6 +25,7 @@ use purge::agreement::tally::Tally;
 use purge::bounds::policy::Policy;
 use purge::broker::BoardSeen;
 use purge::ports::{LedgerContents, PortError};
+use purge::purges::bill::Book;
 use purge::records::record::Record;
 use purge::rollouts::rollout::{Preview, Summary, news, preview, timeout};
 use purge::rollouts::unwell::{Unwell, unwell};
@@ -49,10 +50,11 @@ pub struct State {
 
 /// The state of a namespace, or of all.
 pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
-    let (mut listed, ledgered, deliveries, promoting, running, idle) = tokio::join!(
+    let (mut listed, ledgered, deliveries, bill, promoting, running, idle) = tokio::join!(
         list(sources.cluster.as_ref()),
         peek(sources),
         sources.ledger.deliveries(),
+        bill(sources, namespace),
         objects(sources.desk.as_ref(), namespace, |object| pipeline::view(object, &object.status, None)),
         objects(sources.repos.as_ref(), namespace, |object| repo::view(object, &object.status)),
         no_replica(sources)
@@ -85,10 +87,9 @@ pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
     complete &= unlisted.is_empty();
     troubles.extend(unlisted);
     let unwell = seeing.unwell();
-    let pods_of =
-        in_flight.iter().filter_map(|id| pods_of(listed.workloads.get(id)?, &pods, &sources.policy)).collect();
+    let pods_of = in_flight.iter().filter_map(|id| pods_of(listed.workloads.get(id)?, &pods, &sources.policy));
     let mut observation =
-        Observation { workloads: seeing.count(), unwell, promoting, running, ..Observation::default() };
+        Observation { workloads: seeing.count(), unwell, promoting, running, bill, ..Observation::default() };
     for id in &in_flight {
         let record = ledgered.records.get(id).map(Arc::as_ref);
         let mut summary = seeing.summary(id, &pods).beside(old.get(id), &sources.policy);
@@ -116,7 +117,17 @@ pub async fn state(sources: &Sources, namespace: Option<&str>) -> State {
     let boards = group.as_ref().filter(|group| group.seen.is_none()).map(|group| group.boards.clone());
     let about = about(sources, group.as_ref());
     observation.group = group.and_then(|group| group.seen);
-    State { about, seen: observation, boards, pods: pods_of, ledger_read }
+    State { about, seen: observation, boards, pods: pods_of.collect(), ledger_read }
+}
+
+/// What was purged this month, as a running allclear left it; of all namespaces only, for the bill is of none.
+async fn bill(sources: &Sources, namespace: Option<&str>) -> Vec<String> {
+    if namespace.is_some() {
+        return Vec::new();
+    }
+    // Where the ledger cannot be read, its records say so.
+    let kept = sources.ledger.bill().await.ok().flatten();
+    kept.and_then(|text| Book::parse(&text)).map(|book| book.words()).unwrap_or_default()
 }
 
 /// The objects of one kind, by their status, and what cannot be read of them: nothing else of the state depends on it. `None` where the

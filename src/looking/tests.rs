@@ -18,6 +18,7 @@ use kinds::reported::Replicas;
 use purge::ports::{
     CdnError, CdnErrorClass, Flow, Found, Invalidation, InvalidationStatus, PodSight, Present, RoutingSight, Sight,
 };
+use purge::purges::accounts::Accounts;
 use purge::records::record::{Change, Closed, Edge, Outcome};
 use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use purge::testing;
@@ -95,7 +96,7 @@ impl ClusterView for Cluster {
 
 pub(crate) struct Account(pub(crate) Result<Vec<Distribution>, CdnError>);
 
-fn only_looks<T>() -> Result<T, CdnError> {
+pub(crate) fn only_looks<T>() -> Result<T, CdnError> {
     panic!("explain only looks")
 }
 
@@ -279,6 +280,7 @@ impl World {
             cluster: Arc::new(self.cluster),
             ledger: Arc::new(ledger),
             cdn: Arc::new(self.account),
+            accounts: Accounts::default(),
             group: None,
             installation: None,
             desk: None,

@@ -7,6 +7,7 @@
 //! What it cannot prove: that the real service behaves like this, above all how it treats a repeated reference when two
 //! calls race. [`Options`] has switches for what is documented in one way and reported in another.
 
+pub mod accounts;
 mod batch;
 mod bucket;
 mod distribution_tenants;

@@ -11,10 +11,12 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::caches::Caches;
-use super::labels::{ByDistribution, ByNamespace, Label};
+use super::labels::{ByAccount, ByDistribution, ByNamespace, Label};
 use kernel::id::Seq;
+use kernel::names::account::AccountName;
 use kernel::names::distribution::DistributionId;
 use notices::notice::{Kind, Notice};
+use purge::purges::bill::Book;
 
 /// From one second to four hours. An invalidation takes seconds to minutes; in a group the other clusters come first.
 const FRESH_BUCKETS: [f64; 12] = [1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1_800.0, 3_600.0, 14_400.0];
@@ -26,6 +28,9 @@ const FAILED: &str = "failed";
 /// What is asked of CloudFront, and what comes of it.
 pub struct Edge {
     paths: Family<ByNamespace, Counter>,
+    month: Family<ByAccount, Gauge>,
+    saved: Family<ByAccount, Gauge>,
+    budget: Gauge,
     pace: Gauge<f64, AtomicU64>,
     purged: Family<ByDistribution, Gauge>,
     fresh: Histogram,
@@ -38,6 +43,9 @@ impl Default for Edge {
     fn default() -> Self {
         Self {
             paths: Family::default(),
+            month: Family::default(),
+            saved: Family::default(),
+            budget: Gauge::default(),
             pace: Gauge::default(),
             purged: Family::default(),
             fresh: Histogram::new(FRESH_BUCKETS),
@@ -52,6 +60,16 @@ impl Edge {
     pub(super) fn register(&self, registry: &mut Registry) {
         let words = "Paths sent to CloudFront, which bills each, by the namespace they were sent for";
         registry.register("purged_paths", words, self.paths.clone());
+        let words = "Paths that CloudFront accepted from us in this calendar month (UTC), by AWS account; the first 1000 of an account are free";
+        registry.register("month_paths", words, self.month.clone());
+        let words =
+            "Paths that were not sent in this calendar month, because another purge covered them, by AWS account";
+        registry.register("month_saved_paths", words, self.saved.clone());
+        registry.register(
+            "month_paths_budget",
+            "Paths of a month that purge.budget allows in each AWS account; 0: no budget",
+            self.budget.clone(),
+        );
         let words = "Purges a second that CloudFront grants us, as far as we know: what we create when more wait";
         registry.register("creations_per_second", words, self.pace.clone());
         let words = "When an invalidation of a distribution was last seen completed, in seconds since the Unix epoch; 0 before that";
@@ -75,6 +93,18 @@ impl Edge {
         let paths = u64::try_from(paths).unwrap_or(u64::MAX);
         self.paths.get_or_create(&ByNamespace { namespace: namespace.to_owned() }).inc_by(paths);
         drop(self.purged.get_or_create(&ByDistribution { distribution: distribution.to_string() }));
+    }
+
+    /// What was purged this month in these accounts.
+    pub fn billed<'a>(&self, book: &'a Book, accounts: impl Iterator<Item = &'a AccountName>, budget: u64) {
+        let shown = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        self.budget.set(shown(budget));
+        for name in accounts.chain(book.accounts.keys()) {
+            let sum = book.accounts.get(name).copied().unwrap_or_default();
+            let account = ByAccount { account: name.to_string() };
+            self.month.get_or_create(&account).set(shown(sum.paths));
+            self.saved.get_or_create(&account).set(shown(sum.saved));
+        }
     }
 
     /// An invalidation of this distribution is complete, at this time of the wall's clock.

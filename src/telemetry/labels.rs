@@ -43,6 +43,12 @@ pub struct ByDistribution {
     pub distribution: String,
 }
 
+/// An AWS account, by its name in the configuration. There are as many as are configured, 21 at most.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct ByAccount {
+    pub account: String,
+}
+
 /// A request at one of the endpoints for other programs. A code is one of a dozen.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ByAnswer {

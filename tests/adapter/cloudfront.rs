@@ -1,6 +1,7 @@
 //! The CloudFront adapter against our stand-in, and in the modules beneath against moto and with the environment's
 //! configuration.
 
+mod accounts;
 mod distribution_tenants;
 mod environment;
 mod moto;
@@ -55,6 +56,7 @@ pub async fn adapter(url: &str, access_key_id: &str, timeouts: Timeouts) -> Clou
         endpoint_url: Some(url.to_owned()),
         region: Some("us-east-1".to_owned()),
         credentials: Some(credentials),
+        role: None,
         timeouts,
     };
     CloudFront::new(options).await

@@ -28,6 +28,7 @@ use kernel::id::{Member, Origin, Seq, WorkloadId, config_hash};
 use purge::agreement::roster::{Heartbeat, Pin, Said, Saying, Stands, Trust, settings};
 use purge::bounds::policy::Policy;
 use purge::ports::{Board, Posted};
+use purge::purges::accounts::Accounts;
 use purge::records::record::Record;
 use purge::records::record_codec::decode;
 use sandbox::http::{Request, Server};
@@ -113,6 +114,7 @@ impl World {
             cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
             cdn: Arc::new(nowhere),
+            accounts: Accounts::default(),
             group: Some(neighbours),
             installation: None,
             desk: Some(Desk::new(&clients, &[GROUP.to_owned()], false)),

@@ -11,6 +11,7 @@ use allclear::looking::whose::Whose;
 use allclear::looking::{About, Question, Sources};
 use kernel::id::WorkloadId;
 use purge::bounds::policy::Policy;
+use purge::purges::accounts::Accounts;
 use purge::records::record_codec::decode;
 use sandbox::cloudfront::{self as stand_in, CloudFrontStandIn, Distribution};
 use sandbox::http::Server;
@@ -49,6 +50,7 @@ impl World {
             cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
             cdn: Arc::new(cdn),
+            accounts: Accounts::default(),
             group: None,
             installation: None,
             desk: None,

@@ -11,6 +11,7 @@ use allclear::demo::life::Life;
 use allclear::looking::whose::Whose;
 use allclear::looking::{About, Sources};
 use purge::bounds::policy::Policy;
+use purge::purges::accounts::Accounts;
 use sandbox::kubernetes::{PodFate, Timings};
 use sandbox::world::World;
 use std::sync::Arc;
@@ -51,6 +52,7 @@ async fn statuses(world: &World, life: &Life) -> [String; 2] {
         cluster: Arc::new(Cluster::new(&clients, Scope::All, Tempo::default())),
         ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "default")),
         cdn: Arc::new(adapter("http://127.0.0.1:9", "AKIDONE", Default::default()).await),
+        accounts: Accounts::default(),
         group: None,
         installation: None,
         desk: None,

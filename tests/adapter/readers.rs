@@ -25,6 +25,7 @@ use allclear::looking::whose::Whose;
 use allclear::looking::{About, Question, Sources};
 use kernel::id::{PipelineId, RepoId, WorkloadId};
 use purge::bounds::policy::Policy;
+use purge::purges::accounts::Accounts;
 use purge::records::record::Record;
 use purge::records::record_codec::decode;
 use purge::rollouts::goal::Goal;
@@ -154,6 +155,7 @@ impl World {
             cluster: Arc::new(Cluster::new(&clients, scope, Tempo::default())),
             ledger: Arc::new(KubernetesLedger::new(clients.request.clone(), "allclear")),
             cdn: Arc::new(adapter(&edge.url(), "AKIDONE", Timeouts::default()).await),
+            accounts: Accounts::default(),
             group: None,
             installation: Some(Installation::new(&clients.request, "allclear")),
             desk: Some(Desk::new(&clients, &[GROUP.to_owned()], false)),

@@ -75,6 +75,7 @@ async fn cloudfront(status: u16, body: Bytes) -> CloudFront {
         endpoint_url: Some("http://127.0.0.1:9".to_owned()),
         region: Some("us-east-1".to_owned()),
         credentials: Some(key),
+        role: None,
         timeouts: Timeouts::default(),
     };
     CloudFront::over(http, options).await

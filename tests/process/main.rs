@@ -13,6 +13,7 @@
     reason = "helpers of tests: what goes wrong in one shall fail the test"
 )]
 
+mod accounts;
 mod alerts;
 mod argo;
 mod by_hand;

@@ -38,6 +38,9 @@ fn play(fault: Fault, times: u32) -> World {
         life.pass(15 * 60_000).await;
         roll_out(life, "blog", 3, "3", 10_000).await;
         life.pass(5 * 60_000).await;
+        let paths = world.state().created.values().map(|created| created.paths.iter().count()).sum::<usize>();
+        let bill = life.observe().await.bill;
+        assert!(bill[0].contains(&format!("in AWS account default: {paths} paths")), "theirs count too: {bill:?}");
     });
     assert!(world.plan_is_done());
     assert_eq!((world.creations("EWEB").len(), world.creations("ESHARED").len()), (1, 0));

@@ -332,7 +332,11 @@ fn before_a_purge_by_tag_one_answer_is_looked_at_and_all_is_purged_where_it_carr
             ..Plan::default()
         };
         for _ in 0..2 {
-            let found = bench.invalidator.send(MatchPlan { plan: Box::new(plan()), newer: false }).await.unwrap();
+            let found = bench
+                .invalidator
+                .send(MatchPlan { namespace: "shop".to_owned(), plan: Box::new(plan()), newer: false })
+                .await
+                .unwrap();
             let found = found.unwrap().unwrap();
             assert_eq!((found.distributions.len(), found.tagged.len(), found.untagged.len()), (1, 0, 1));
         }

@@ -13,6 +13,7 @@
 )]
 
 mod barrier;
+mod bill;
 mod caches;
 mod chaos;
 mod distribution_tenants;

@@ -5,6 +5,7 @@
 
 pub mod backup;
 mod board;
+mod cdn;
 mod dice;
 mod noted;
 pub mod objects;

@@ -16,6 +16,7 @@ use kernel::names::image::{Container, Version};
 use kinds::reported::{self, Replicas, Says};
 use notices::delivery;
 use purge::bounds::policy::{AtBarrier, Policy};
+use purge::purges::accounts::Accounts;
 use purge::purges::catalog::Freshness;
 use purge::purges::purge::Pace;
 use purge::testing;
@@ -135,7 +136,9 @@ pub fn settings() -> Settings {
             barrier: AtBarrier { settle: Duration::from_millis(300), ..AtBarrier::default() },
             ..Policy::default()
         },
+        accounts: Accounts::default(),
         pace: Pace::default(),
+        budget: 0,
         freshness: Freshness::default(),
         samples_tags: true,
         in_force: None,

@@ -8,34 +8,44 @@ use crate::actors::message::PurgeReported;
 use crate::actors::shell::{Drives, Shell};
 use crate::telemetry::log_created;
 use ::purge::ports::{CdnError, Invalidation, InvalidationStatus};
-use ::purge::purges::catalog::{self, Catalog};
-use ::purge::purges::purge::{self, CdnErrorClass, Order, Progress, Purger};
+use ::purge::purges::accounts::{Catalogs, Purgers, listing, purging};
+use ::purge::purges::catalog;
+use ::purge::purges::purge::{self, CdnErrorClass, Found, Order, Progress};
 use kernel::id::{InvalidationId, Reference, Subject};
+use kernel::names::account::AccountName;
 use kernel::names::distribution::DistributionId;
 use kernel::refusal::Cause;
 
-impl Drives<Purger> for Invalidator {
-    fn shell(&mut self) -> Option<&mut Shell<Purger>> {
+impl Drives<Purgers> for Invalidator {
+    fn shell(&mut self) -> Option<&mut Shell<Purgers>> {
         Some(&mut self.purges)
     }
 
-    fn perform(&mut self, effect: purge::Effect, ctx: &mut Context<Self>) {
+    fn perform(&mut self, (account, effect): purging::Effect, ctx: &mut Context<Self>) {
         self.env.metrics.effect("purge", effect.name());
         match effect {
-            purge::Effect::Create(order) => self.create(order, ctx),
-            purge::Effect::Poll(reference, distribution, id) => self.poll(reference, distribution, id, ctx),
-            purge::Effect::Search(reference, distribution) => self.search(reference, distribution, ctx),
-            purge::Effect::Report(subject, reference, progress) => self.report(subject, reference, progress, ctx),
+            purge::Effect::Create(order) => self.create(account, order, ctx),
+            purge::Effect::Poll(reference, distribution, id) => {
+                self.poll((account, distribution), reference, id, ctx);
+            }
+            purge::Effect::Search(reference, distribution) => self.search((account, distribution), reference, ctx),
+            purge::Effect::Report(subject, reference, progress) => {
+                self.report(account, (subject, reference, progress), ctx);
+            }
         }
     }
 }
 
+/// A distribution and its account.
+type Place = (AccountName, DistributionId);
+
 impl Invalidator {
-    fn create(&mut self, order: Order, ctx: &mut Context<Self>) {
-        let cdn = self.env.ports.cdn.clone();
+    fn create(&mut self, account: AccountName, order: Order, ctx: &mut Context<Self>) {
+        let cdn = self.cdn(&account);
         let clock = self.env.ports.clock.clone();
         let metrics = self.env.metrics.clone();
-        let (reference, place) = (order.reference.clone(), order.distribution.clone());
+        let (reference, place) = (order.reference.clone(), (account, order.distribution.clone()));
+        let paths = order.paths.len();
         let call = async move {
             let from = clock.now();
             metrics.edge.sent(order.subject.namespace(), &order.distribution, order.paths.len());
@@ -46,21 +56,22 @@ impl Invalidator {
             }
             created
         };
-        self.ask_cdn(ctx, call, (Cause::CreateInvalidation, place), move |created| match created {
-            Ok(Invalidation { id, created_ms, .. }) => purge::Event::Created(reference, id, created_ms),
-            Err(error) => purge::Event::CreateFailed(reference, error.class, error.message),
-        });
+        self.ask_cdn(
+            ctx,
+            call,
+            (Cause::CreateInvalidation, place),
+            move |actor, account, created, ctx| match created {
+                Ok(Invalidation { id, created_ms, .. }) => {
+                    actor.accepted(account, (&id, paths, created_ms), ctx);
+                    purge::Event::Created(reference, id, created_ms)
+                }
+                Err(error) => purge::Event::CreateFailed(reference, error.class, error.message),
+            },
+        );
     }
 
-    fn poll(
-        &mut self,
-        reference: Reference,
-        distribution: DistributionId,
-        id: InvalidationId,
-        ctx: &mut Context<Self>,
-    ) {
-        let cdn = self.env.ports.cdn.clone();
-        let place = distribution.clone();
+    fn poll(&mut self, place: Place, reference: Reference, id: InvalidationId, ctx: &mut Context<Self>) {
+        let (cdn, distribution) = (self.cdn(&place.0), place.1.clone());
         let (clock, metrics) = (self.env.ports.clock.clone(), self.env.metrics.clone());
         let call = async move {
             let status = cdn.status(&distribution, &id).await;
@@ -69,19 +80,24 @@ impl Invalidator {
             }
             status
         };
-        self.ask_cdn(ctx, call, (Cause::GetInvalidation, place), move |status| match status {
+        self.ask_cdn(ctx, call, (Cause::GetInvalidation, place), move |_, _, status, _| match status {
             Ok(InvalidationStatus::Completed) => purge::Event::Completed(reference),
             Ok(InvalidationStatus::InProgress) => purge::Event::StillInProgress(reference),
             Err(error) => purge::Event::PollFailed(reference, error.class, error.message),
         });
     }
 
-    fn search(&mut self, reference: Reference, distribution: DistributionId, ctx: &mut Context<Self>) {
-        let cdn = self.env.ports.cdn.clone();
-        let (wanted, place) = (reference.clone(), distribution.clone());
+    fn search(&mut self, place: Place, reference: Reference, ctx: &mut Context<Self>) {
+        let cdn = self.cdn(&place.0);
+        let (wanted, distribution) = (reference.clone(), place.1.clone());
         let call = async move { cdn.find(&distribution, &wanted).await };
-        self.ask_cdn(ctx, call, (Cause::ListInvalidations, place), move |found| match found {
-            Ok(found) => purge::Event::Searched(reference, found),
+        self.ask_cdn(ctx, call, (Cause::ListInvalidations, place), move |actor, account, found, ctx| match found {
+            Ok(found) => {
+                if let Some(Found { invalidation, sent, created_ms }) = &found {
+                    actor.accepted(account, (invalidation, sent.len(), *created_ms), ctx);
+                }
+                purge::Event::Searched(reference, found)
+            }
             Err(error) => purge::Event::SearchFailed(reference, error.message),
         });
     }
@@ -92,17 +108,19 @@ impl Invalidator {
         &mut self,
         ctx: &mut Context<Self>,
         call: impl Future<Output = Result<T, CdnError>> + 'static,
-        (right, place): (Cause, DistributionId),
-        event: impl FnOnce(Result<T, CdnError>) -> purge::Event + 'static,
+        (right, (account, place)): (Cause, Place),
+        event: impl FnOnce(&mut Self, &AccountName, Result<T, CdnError>, &mut Context<Self>) -> purge::Event + 'static,
     ) {
         let call = actix::fut::wrap_future::<_, Self>(call);
         let right = right.on(&place);
         ctx.spawn(actix::ActorFutureExt::map(call, move |answer, actor, ctx| {
-            actor.note(right, place.as_str(), answer.as_ref().err());
+            actor.note(right, (&account, &place), answer.as_ref().err());
             if let Err(error) = &answer {
-                Drives::<Catalog>::feed(actor, catalog::Event::Refused(place, error.class), ctx);
+                let refused = catalog::Event::Refused(place, error.class);
+                Drives::<Catalogs>::feed(actor, listing::Event::Of(account.clone(), refused), ctx);
             }
-            Drives::<Purger>::feed(actor, event(answer), ctx);
+            let event = event(actor, &account, answer, ctx);
+            Drives::<Purgers>::feed(actor, purging::Event::Of(account, event), ctx);
             actor.show_pace();
         }));
     }
@@ -112,10 +130,13 @@ impl Invalidator {
         self.env.metrics.edge.pace(self.purges.machine().rate(self.purges.now()).thousandths());
     }
 
-    fn note(&mut self, right: Cause, place: &str, error: Option<&CdnError>) {
+    fn note(&mut self, right: Cause, (account, place): (&AccountName, &DistributionId), error: Option<&CdnError>) {
         let operation = right.name();
-        self.trouble = error.map(ToString::to_string);
-        let said = self.env.heard_of_cdn(right, place, error);
+        match error {
+            Some(error) => drop(self.trouble.insert(account.clone(), error.to_string())),
+            None => drop(self.trouble.remove(account)),
+        }
+        let said = self.heard_of_cdn(account, right, place.as_str(), error);
         if let Some(error) = error {
             match error.class {
                 CdnErrorClass::Throttled | CdnErrorClass::TooManyInProgress => {
@@ -127,7 +148,15 @@ impl Invalidator {
         }
     }
 
-    fn report(&mut self, subject: Subject, reference: Reference, progress: Progress, ctx: &mut Context<Self>) {
+    fn report(
+        &mut self,
+        account: AccountName,
+        (subject, reference, progress): (Subject, Reference, Progress),
+        ctx: &mut Context<Self>,
+    ) {
+        if let Progress::Covered { .. } = &progress {
+            self.saved(&account, &reference, ctx);
+        }
         if let Progress::Spent(id) = &progress {
             tracing::warn!(
                 subject = subject.to_string(),
@@ -141,7 +170,8 @@ impl Invalidator {
             Ok(()) => {}
             Err(SendError::Full(PurgeReported(reference, progress))) => {
                 self.env.metrics.overflow("rollout");
-                Drives::<Purger>::feed(self, purge::Event::Unheard(subject, reference, progress), ctx);
+                let unheard = purge::Event::Unheard(subject, reference, progress);
+                Drives::<Purgers>::feed(self, purging::Event::Of(account, unheard), ctx);
             }
             // A rebuilt rollout orders again and gets its reports again.
             Err(SendError::Closed(_)) => drop(self.reports.remove(&subject)),

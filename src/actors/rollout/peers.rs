@@ -76,7 +76,8 @@ impl RolloutActor {
 
     pub(super) fn match_plan(&mut self, vector: Vector, plan: Box<Plan>, newer: bool, ctx: &mut Context<Self>) {
         // Without a time-out: the invalidator answers every question, after its own time-outs, or is rebuilt.
-        let answer = self.directory.match_plan.send(MatchPlan { plan: plan.clone(), newer });
+        let namespace = self.start.workload.namespace.clone();
+        let answer = self.directory.match_plan.send(MatchPlan { namespace, plan: plan.clone(), newer });
         ctx.spawn(answer.into_actor(self).map(move |answer, actor, ctx| match answer {
             Ok(Some(Ok(found))) => actor.feed_unless_draining(Event::Matched(vector, plan, found), ctx),
             Ok(Some(Err(why))) => actor.feed_unless_draining(Event::MatchFailed(vector, why.to_string()), ctx),

@@ -375,6 +375,14 @@ impl Ledger for KubernetesLedger {
         self.write_life(life, over).await
     }
 
+    async fn bill(&self) -> Result<Option<String>, PortError> {
+        self.read_bill().await
+    }
+
+    async fn store_bill(&self, text: &str) -> Result<(), PinError> {
+        self.write_bill(text).await
+    }
+
     async fn in_force(&self) -> Result<Option<String>, PortError> {
         self.read_in_force().await
     }

@@ -32,6 +32,7 @@ struct State {
     listed: Listed,
     life: Option<LifeNote>,
     in_force: Option<String>,
+    bill: Option<String>,
 }
 
 impl MemoryLedger {
@@ -144,6 +145,15 @@ impl Ledger for MemoryLedger {
         if over.is_none() || state.life.as_ref() == over {
             state.life = Some(life.clone());
         }
+        Ok(())
+    }
+
+    async fn bill(&self) -> Result<Option<String>, PortError> {
+        Ok(self.state().bill.clone())
+    }
+
+    async fn store_bill(&self, text: &str) -> Result<(), PinError> {
+        self.state().bill = Some(text.to_owned());
         Ok(())
     }
 

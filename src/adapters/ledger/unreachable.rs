@@ -73,6 +73,14 @@ impl Ledger for UnreachableLedger {
         Err(unreachable().into())
     }
 
+    async fn bill(&self) -> Result<Option<String>, PortError> {
+        Err(unreachable())
+    }
+
+    async fn store_bill(&self, _: &str) -> Result<(), PinError> {
+        Err(unreachable().into())
+    }
+
     async fn in_force(&self) -> Result<Option<String>, PortError> {
         Err(unreachable())
     }

@@ -1,4 +1,4 @@
-//! The distribution tenants of the account, and the rights to know them: asked for only where a distribution serves some.
+//! The distribution tenants of an account, and the rights to know them: asked for only where a distribution serves some.
 //!
 //! Not for the rights to purge one; these are tried with those of distributions, on what a watched host reaches.
 
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use super::catalog::{AWS_GET_DISTRIBUTION_TENANT, AWS_LIST_DISTRIBUTION_TENANTS, Check};
 use super::report::Finding;
 use super::tried::judged;
-use crate::adapters::cloudfront::CloudFront;
+use crate::app::checking::Cloud;
 use crate::looking::page::count;
 use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::host::Host;
@@ -23,16 +23,17 @@ pub(super) fn after(other: Check) -> [Finding; 2] {
 }
 
 /// The distribution tenants of these distributions, as far as they are known, and what was found.
-pub(super) async fn distribution_tenants(cdn: &CloudFront, of: &[Distribution]) -> (Vec<Distribution>, Vec<Finding>) {
+pub(super) async fn distribution_tenants(cloud: &Cloud, of: &[Distribution]) -> (Vec<Distribution>, Vec<Finding>) {
     let of = of.iter().filter(|one| one.serves_distribution_tenants()).map(|one| one.id.clone());
     let of: BTreeSet<DistributionId> = of.collect();
     if of.is_empty() {
         return (Vec::new(), BOTH.map(|check| check.good(NOT_NEEDED)).into());
     }
-    let listed = match cdn.distribution_tenants(&of).await {
+    let listed = match cloud.cdn.distribution_tenants(&of).await {
         Ok(listed) => listed,
         Err(error) => {
-            let refused = judged(AWS_LIST_DISTRIBUTION_TENANTS, Cause::ListDistributionTenants, Some(error), "");
+            let right = (Cause::ListDistributionTenants, None);
+            let refused = judged(cloud, AWS_LIST_DISTRIBUTION_TENANTS, right, Some(error), "");
             return (Vec::new(), vec![refused, AWS_GET_DISTRIBUTION_TENANT.after(AWS_LIST_DISTRIBUTION_TENANTS)]);
         }
     };
@@ -41,8 +42,8 @@ pub(super) async fn distribution_tenants(cdn: &CloudFront, of: &[Distribution]) 
     let asked = match domains.into_iter().find(|domain| !domain.is_wildcard()) {
         None => AWS_GET_DISTRIBUTION_TENANT.good("not tried: no distribution tenant has an active domain to ask for"),
         Some(domain) => {
-            let refused = cdn.distribution_tenant(&domain).await.err();
-            judged(AWS_GET_DISTRIBUTION_TENANT, Cause::FindDistributionTenant, refused, domain.as_str())
+            let refused = cloud.cdn.distribution_tenant(&domain).await.err();
+            judged(cloud, AWS_GET_DISTRIBUTION_TENANT, (Cause::FindDistributionTenant, None), refused, domain.as_str())
         }
     };
     (listed, vec![many, asked])

@@ -5,17 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::aws::Accounts;
 use super::catalog::{
     ANNOTATIONS, AWS_LIST_DISTRIBUTIONS, CACHE_TAGS, Check, DISTRIBUTION_USABLE, HOST_FOLLOWED, HOST_SERVED, PROOF,
     RIGHT_DEPLOYMENTS,
 };
 use super::followed::{Facts, followed};
 use super::report::Finding;
-use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::kubernetes::Scope;
 use crate::looking::page::count;
 use crate::looking::workloads::Listed;
-use kernel::names::distribution::{Distribution, DistributionId, Index, Reason};
+use kernel::names::distribution::{DistributionId, Index, Reason};
 use kernel::names::host::Host;
 use kernel::refusal::Cause;
 use purge::bounds::policy::Policy;
@@ -55,6 +55,8 @@ struct Found {
     skipped: BTreeMap<DistributionId, String>,
     tagged: BTreeMap<DistributionId, String>,
     troubles: BTreeSet<String>,
+    /// The accounts that could not be listed.
+    unlisted: Vec<String>,
 }
 
 /// All of it was not tried, because of this.
@@ -63,20 +65,19 @@ pub fn untried(after: Check) -> Sites {
     Sites { matched: Vec::new(), watched: None, served: BTreeMap::new(), findings }
 }
 
-/// Looks at all watched workloads. `account`: its name, in words.
+/// Looks at all watched workloads.
 pub async fn sites(
     (cluster, watched): (&dyn ClusterView, &Scope),
     listed: Listed,
     policy: &Policy,
-    cdn: &CloudFront,
-    (distributions, account): (Option<Vec<Distribution>>, &str),
+    accounts: &Accounts<'_>,
 ) -> Sites {
     if listed.workloads.is_empty() && !listed.troubles.is_empty() {
         return untried(RIGHT_DEPLOYMENTS);
     }
     let mut said = annotations(listed.workloads.values(), policy);
     said.push(proof(listed.workloads.values(), policy));
-    let Some(distributions) = distributions else {
+    let Some(distributions) = accounts.distributions() else {
         let mut sites = untried(AWS_LIST_DISTRIBUTIONS);
         sites.findings.retain(|finding| said.iter().all(|other| other.check != finding.check));
         sites.findings.extend(said);
@@ -86,6 +87,8 @@ pub async fn sites(
     let in_account = (distributions.len() - tenants, tenants);
     let index = Index::new(distributions);
     let mut found = Found { troubles: listed.troubles.clone(), ..Found::default() };
+    found.unlisted = accounts.unlisted();
+    found.troubles.extend(found.unlisted.iter().cloned());
     let judged = policy.tenants.default == Tenancy::Own;
     let claimed = cluster.route_claims().await;
     found.troubles.extend(claimed.as_ref().err().filter(|_| judged).map(ToString::to_string));
@@ -116,10 +119,10 @@ pub async fn sites(
         found.troubles.extend(unread);
         found.take(workload, policy, &matches, hosts.is_empty());
     }
-    let mut findings = served(&found, in_account, account);
+    let mut findings = served(&found, in_account, &accounts.name());
     findings.extend(followed((cluster, watched), &claimed, &listed, &index, &mut facts).await);
     findings.extend(usable(&found));
-    findings.push(tags(&found, cdn).await);
+    findings.push(tags(&found, accounts).await);
     findings.extend(said);
     let watched = found.troubles.is_empty().then_some(found.watched);
     Sites { matched: found.matched.into_iter().collect(), watched, served: found.served, findings }
@@ -183,8 +186,14 @@ fn served(found: &Found, in_account: (usize, usize), account: &str) -> Vec<Findi
     }
     let unserved = found.unmatched.iter().filter(|_| found.skipped.is_empty());
     for (host, workload) in unserved.clone().take(NAMED_MAX) {
-        let reason = format!("no distribution serves this host of {workload}: its rollouts purge nothing for it");
-        let hint = "right, if it is not behind CloudFront; else see allclear explain";
+        let (reason, hint) = if found.unlisted.is_empty() {
+            let reason = format!("no distribution serves this host of {workload}: its rollouts purge nothing for it");
+            (reason, "right, if it is not behind CloudFront; else see allclear explain")
+        } else {
+            let reason =
+                format!("no distribution that could be listed serves this host of {workload}: its rollouts wait");
+            (reason, "mend the account that cannot be listed (aws-list-distributions)")
+        };
         findings.push(HOST_SERVED.warning(reason).hint(hint).of(host));
     }
     let more = unserved.count().saturating_sub(NAMED_MAX);
@@ -249,11 +258,12 @@ fn usable(found: &Found) -> Vec<Finding> {
 }
 
 /// Whether tags that are asked for can be purged.
-async fn tags(found: &Found, cdn: &CloudFront) -> Finding {
+async fn tags(found: &Found, accounts: &Accounts<'_>) -> Finding {
     let mut without = Vec::new();
     let (tenants, distributions): (Vec<_>, Vec<_>) =
         found.tagged.iter().partition(|(id, _)| id.is_of_distribution_tenant());
     for (id, workload) in distributions.into_iter().take(NAMED_MAX) {
+        let Some(cdn) = accounts.home(id) else { continue };
         if let Ok(None) = cdn.cache_tag_header(id).await {
             without.push(format!("{id} (for {workload})"));
         }

@@ -42,6 +42,8 @@ pub struct Shown {
     agreement: Option<Agreement>,
     boards: Vec<BoardSeen>,
     purges: Vec<Purge>,
+    /// What was purged this month.
+    bill: Vec<String>,
     deliveries: Vec<Delivery>,
     quarantined: Vec<String>,
     unwell: Vec<Unwell>,
@@ -160,7 +162,7 @@ impl fmt::Display for Shown {
         self.promoting(&mut Page { f })?;
         self.running(&mut Page { f })?;
         let mut page = Page { f };
-        let plain = troubles.is_empty() && self.agreement.is_none() && self.boards.is_empty();
+        let plain = troubles.is_empty() && self.agreement.is_none() && self.boards.is_empty() && self.bill.is_empty();
         if !(plain && self.deliveries.is_empty() && self.unwell.is_empty() && self.quarantined.is_empty()) {
             writeln!(page.f)?;
         }
@@ -172,6 +174,7 @@ impl fmt::Display for Shown {
         page.part("Redis", self.boards().map(board_line))?;
         page.part("Webhooks", self.deliveries.iter().map(delivery_line))?;
         page.part("Quarantined", self.quarantined.iter().map(|workload| display_name(workload).to_owned()))?;
+        page.part("Purged", self.bill.clone())?;
         let shown = self.beside();
         page.toned("Troubles", Tone::Look, troubles.iter().filter(|trouble| !shown.contains(*trouble)).cloned())?;
         page.part("Settings", self.settings.clone())

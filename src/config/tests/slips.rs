@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::*;
+use kernel::names::account::AccountName;
 
 #[test]
 fn an_unknown_key_is_shown_with_its_section_and_its_value_is_not() {
@@ -10,8 +11,8 @@ fn an_unknown_key_is_shown_with_its_section_and_its_value_is_not() {
     let found = problems(&[("c.toml", file)], &[("ALLCLEAR__FOO__BAR", "hunter2")]);
     expect![[r#"
         c.toml:2:1: log.colour: is not a key; fix: remove it, or use log.format or log.level
-        c.toml:3:2: nosuch: is not a section; fix: remove it, or use a key of cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, proof, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
-        environment ALLCLEAR__FOO__BAR: foo.bar: is not a key; fix: remove it, or use a key of cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, proof, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
+        c.toml:3:2: nosuch: is not a section; fix: remove it, or use a key of aws, cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, proof, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
+        environment ALLCLEAR__FOO__BAR: foo.bar: is not a key; fix: remove it, or use a key of aws, cloudfront, distributions, git, group, hooks, http, leader, ledger, log, pipeline, proof, purge, redis, repo, rollout, secrets, site, tenants, traces, version, watch, webhooks or workloads
     "#]].assert_eq(&lines(found.iter().cloned()));
     assert!(!found.concat().contains("hunter2"));
 }
@@ -80,4 +81,42 @@ fn variables_of_others_are_no_near_misses() {
     }
     // The right name is given as well, so the other is another program's.
     assert_eq!(warnings(&[], &[("LOG_LEVEL", "x"), ("LOGLEVEL", "info")]), Vec::<String>::new());
+}
+
+#[test]
+fn the_accounts_are_read_and_all_that_is_wrong_with_them_is_said_at_once() {
+    let good = "[[aws.account]]\nname = \"shop\"\nrole_arn = \"arn:aws:iam::111111111111:role/team/allclear\"\nexternal_id = \"of-shop\"\n\
+                hosts = [\"*.example.com\"]\n[[aws.account]]\nname = \"default\"\nnamespaces = [\"blog\", \"team-*\"]\n\
+                distributions = [\"E1\"]\nregion = \"eu-west-1\"\n";
+    let config = load_with(&[("c.toml", good)], &[], &[]).unwrap().config;
+    let used = config.aws.used();
+    let said = |(name, account): (&AccountName, &Account)| {
+        (name.to_string(), account.role_arn.is_some(), account.scope.hosts.len(), account.scope.distributions.len())
+    };
+    assert_eq!(
+        used.iter().map(said).collect::<Vec<_>>(),
+        [("default".to_owned(), false, 0, 1), ("shop".to_owned(), true, 2, 0),]
+    );
+    let plain = load_with(&[], &[], &[]).unwrap().config;
+    assert!(plain.aws.used().is_empty() && plain.aws.scopes().is_one());
+    let without_own = good.replace(
+        "[[aws.account]]\nname = \"default\"",
+        "[[aws.account]]\nrole_arn = \"arn:aws:iam::222222222222:role/b\"\nname = \"b\"",
+    );
+    let config = load_with(&[("c.toml", &format!("[aws]\ndefault = false\n{without_own}"))], &[], &[]).unwrap().config;
+    assert_eq!(config.aws.used().len(), 2);
+    let bad = "[[aws.account]]\nrole = \"x\"\n[[aws.account]]\nname = \"Shop\"\nrole_arn = \"arn:aws:iam::1:user/x\"\nexternal_id = \"a b\"\n\
+               [[aws.account]]\nname = \"default\"\nrole_arn = \"arn:aws:iam::111111111111:role/x\"\n";
+    expect![[r#"
+        c.toml:1:1: aws.account: entry 1: has no name; fix: add name = "shop"
+        c.toml:1:1: aws.account: entry 1: names no role; fix: add role_arn = "arn:aws:iam::123456789012:role/allclear", a role that our credentials may assume
+        c.toml:1:1: aws.account: entry 1: role is not a key; fix: remove it, or use name, role_arn, external_id, region, hosts, namespaces or distributions
+        c.toml:1:1: aws.account: entry 2: external_id is none that AWS takes; fix: write 2 to 1224 letters, digits and any of _+=,.@:/-
+        c.toml:1:1: aws.account: entry 2: name is not the name of an account; fix: write small letters, digits and hyphens, such as shop
+        c.toml:1:1: aws.account: entry 2: role_arn is not the ARN of a role; fix: write arn:aws:iam::123456789012:role/allclear
+        c.toml:1:1: aws.account: entry 3: default assumes a role; fix: give it another name; default is the account of our own credentials
+    "#]]
+    .assert_eq(&lines(problems(&[("c.toml", bad)], &[])));
+    let alone = problems(&[("c.toml", "[aws]\ndefault = false\n")], &[]);
+    assert!(alone.len() == 1 && alone[0].contains("aws.default: leaves no account"), "{alone:?}");
 }

@@ -19,6 +19,7 @@ use crate::workloads::workload::Workload;
 use kernel::floor::Floor;
 use kernel::id::{self, InvalidationId, Member, Origin, Reference, Seq, Subject, WorkloadId};
 use kernel::machine::Timestamp;
+use kernel::names::account::AccountName;
 use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
@@ -284,6 +285,14 @@ pub trait Ledger: Send + Sync {
     async fn store_in_force(&self, _: &str) -> Result<(), PinError> {
         Ok(())
     }
+    /// The paths of this month, as they were left; `None` where none were, or where a ledger keeps none.
+    async fn bill(&self) -> Result<Option<String>, PortError> {
+        Ok(None)
+    }
+    /// Leaves the paths of this month, in place of what is there. Nothing of the ledger depends on them.
+    async fn store_bill(&self, _: &str) -> Result<(), PinError> {
+        Ok(())
+    }
     /// All deliveries that are not finished, dead letters included.
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError>;
     /// Stores a delivery, replacing an earlier state of the same id.
@@ -337,6 +346,14 @@ pub use crate::purges::purge::{CdnErrorClass, Found};
 /// The content delivery network.
 #[async_trait]
 pub trait Cdn: Send + Sync {
+    /// The account of this name; `None` where it is one account, without a name.
+    fn account(&self, _: &AccountName) -> Option<Arc<dyn Cdn>> {
+        None
+    }
+    /// The names of its accounts; empty where it is one, without a name.
+    fn accounts(&self) -> Vec<AccountName> {
+        Vec::new()
+    }
     /// All distributions, all pages.
     async fn distributions(&self) -> Result<Vec<Distribution>, CdnError>;
     /// The distribution tenants of these distributions, all pages. Not called where no distribution is for distribution tenants only, so

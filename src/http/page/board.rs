@@ -195,5 +195,8 @@ fn numbers(seen: &Observation) -> Markup {
                 }
             }
         }
+        @for account in &seen.bill {
+            p.more { "Purged " (account) }
+        }
     }
 }

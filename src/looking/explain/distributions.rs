@@ -21,7 +21,7 @@ pub(crate) fn distributions(
     let index = listing.all.as_ref().map(|all| Index::new(all.clone()));
     if let Some(named) = workload.tuning.distributions.as_ref().filter(|_| tenants.allows_named(workload)) {
         let limits = tenants.limits(&workload.id.namespace);
-        return Section::Known(named_by_owner(named, (index.ok().as_ref(), listing.lacks.is_some()), limits));
+        return Section::Known(named_by_owner(named, (index.ok().as_ref(), listing), limits));
     }
     let index = match index {
         Ok(index) => index,
@@ -32,7 +32,7 @@ pub(crate) fn distributions(
         Section::Missing { missing } => return Section::missing(missing),
     };
     let matches = index.matches_except(site.hosts.keys(), &site.origins, &site.except);
-    let seen = |id: &DistributionId, why: Vec<String>| seen(&index, id, why);
+    let seen = |id: &DistributionId, why: Vec<String>| seen((&index, listing), id, why);
     let hosts = matches.unmatched.iter().map(ToString::to_string);
     let reached = |reasons: &Vec<Reason>| {
         let mut reached = Reached::default();
@@ -51,6 +51,7 @@ pub(crate) fn distributions(
         listed: Some(index.iter().len()),
         in_part: false,
         lacks: listing.lacks.clone(),
+        unlisted: listing.unlisted.clone(),
     })
 }
 
@@ -62,8 +63,13 @@ pub(super) fn in_part(section: Section<DistributionsSeen>, is_so: bool) -> Secti
     }
 }
 
-fn seen(index: &Index, id: &DistributionId, why: Vec<String>) -> DistributionSeen {
-    DistributionSeen { id: id.to_string(), domain: index.get(id).and_then(own_name), why }
+fn seen((index, listing): (&Index, &Listing), id: &DistributionId, why: Vec<String>) -> DistributionSeen {
+    DistributionSeen {
+        id: id.to_string(),
+        account: listing.account_of(id),
+        domain: index.get(id).and_then(own_name),
+        why,
+    }
 }
 
 /// Its own domain name; a distribution tenant has none.
@@ -79,33 +85,38 @@ pub(crate) fn serving(host: &Host, listing: &Listing) -> Section<DistributionsSe
     };
     let matches = index.matches([host], [""; 0]);
     let words = |reasons: &Vec<Reason>| reasons.iter().map(ToString::to_string).collect();
+    let seen = |id: &DistributionId, why: Vec<String>| seen((&index, listing), id, why);
     Section::Known(DistributionsSeen {
         named: false,
-        matched: matches.by_distribution.iter().map(|(id, why)| seen(&index, id, words(why))).collect(),
+        matched: matches.by_distribution.iter().map(|(id, why)| seen(id, words(why))).collect(),
         beyond: Vec::new(),
-        skipped: matches.skipped.iter().map(|(id, why)| seen(&index, id, vec![why.clone()])).collect(),
+        skipped: matches.skipped.iter().map(|(id, why)| seen(id, vec![why.clone()])).collect(),
         unmatched: matches.unmatched.iter().map(ToString::to_string).collect(),
         listed: Some(index.iter().len()),
         in_part: false,
         lacks: listing.lacks.clone(),
+        unlisted: listing.unlisted.clone(),
     })
 }
 
-/// `lacks`: not all that could be named is listed.
+/// Owners may name distributions of every account.
 fn named_by_owner(
     named: &BTreeSet<DistributionId>,
-    (index, lacks): (Option<&Index>, bool),
+    (index, listing): (Option<&Index>, &Listing),
     limits: Limits,
 ) -> DistributionsSeen {
     let seen = |id: &DistributionId| {
         let known = index.map(|index| index.get(id));
         let why = match known {
-            Some(None) if id.is_of_distribution_tenant() && lacks => "annotation distribution-ids",
+            Some(None) if listing.may_lack(id) => "annotation distribution-ids",
+            Some(None) if listing.is_of_several => {
+                "annotation distribution-ids; no AWS account has such a distribution"
+            }
             Some(None) => "annotation distribution-ids; this account has no such distribution",
             Some(Some(_)) | None => "annotation distribution-ids",
         };
         let domain = known.flatten().and_then(own_name);
-        DistributionSeen { id: id.to_string(), domain, why: vec![why.to_owned()] }
+        DistributionSeen { id: id.to_string(), account: listing.account_of(id), domain, why: vec![why.to_owned()] }
     };
     let by_name = Reached { otherwise: true, ..Reached::default() };
     let beyond = beyond(&named.iter().map(|id| (id.clone(), by_name.clone())).collect(), limits);
@@ -119,6 +130,7 @@ fn named_by_owner(
         listed: index.map(|index| index.iter().len()),
         in_part: false,
         lacks: None,
+        unlisted: Vec::new(),
     }
 }
 
@@ -133,7 +145,7 @@ mod tests {
     #[test]
     fn none_is_said_of_the_hosts_that_could_be_read() {
         let site = Section::Known(find_site(&web(), &Gathered::default()));
-        let listing = Listing { all: Ok(Vec::new()), lacks: None };
+        let listing = Listing::of(Ok(Vec::new()));
         let none = distributions(&web(), &site, &listing, &Tenants::default());
         for (is_so, words) in [(false, "none"), (true, "none serves the hosts that could be read")] {
             let seen = in_part(none.clone(), is_so);

@@ -151,6 +151,9 @@ pub struct DistributionsSeen {
     /// Not all that may name its hosts could be read, so there may be more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_part: bool,
+    /// The AWS accounts that could not be listed, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unlisted: Vec<String>,
     /// Why the distribution tenants are not known, so that there may be more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
@@ -159,6 +162,9 @@ pub struct DistributionsSeen {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DistributionSeen {
     pub id: String,
+    /// The AWS account that it is in, where accounts are configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// Its own domain name, where known.
     pub domain: Option<String>,
     /// Why it matches, or why it does not, in words.

@@ -164,10 +164,12 @@ fn host_lines(site: &SiteSeen) -> Vec<String> {
 }
 
 pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<String> {
-    let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed, in_part, lacks } = distributions;
+    let DistributionsSeen { named: _, matched, beyond, skipped, unmatched, listed, in_part, unlisted, lacks } =
+        distributions;
     let line = |seen: &DistributionSeen| {
         let domain = seen.domain.as_ref().map_or(String::new(), |domain| format!(" ({domain})"));
-        format!("{}{domain}: {}", named(&seen.id), seen.why.join("; "))
+        let account = seen.account.as_ref().map_or(String::new(), |account| format!(" in AWS account {account}"));
+        format!("{}{domain}{account}: {}", named(&seen.id), seen.why.join("; "))
     };
     let mut lines: Vec<String> = matched.iter().map(line).collect();
     let mut bounds: BTreeMap<&[String], Vec<String>> = BTreeMap::new();
@@ -176,6 +178,7 @@ pub(crate) fn distribution_lines(distributions: &DistributionsSeen) -> Vec<Strin
     lines.extend(skipped.iter().map(|seen| format!("not {}", line(seen))));
     let of = listed.map_or(String::new(), |listed| format!(" ({listed} looked at)"));
     lines.extend(unmatched.iter().map(|host| format!("none serves {host}{of}")));
+    lines.extend(unlisted.iter().cloned());
     if lines.is_empty() {
         lines.push(if *in_part { "none serves the hosts that could be read" } else { "none" }.to_owned());
     }

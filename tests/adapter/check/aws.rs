@@ -121,6 +121,33 @@ async fn each_action_on_a_distribution_tenant_that_is_refused_is_named() {
     }
 }
 
+/// Where accounts are told apart, which need other statements.
+#[tokio::test]
+async fn what_is_refused_for_distribution_tenants_of_an_account_is_named_with_its_statement() {
+    for (check, matches, action, resource) in [
+        (
+            "aws-list-distribution-tenants",
+            (|request| request.path.ends_with("/distribution-tenants")) as fn(&Request) -> bool,
+            "ListDistributionTenants",
+            "*",
+        ),
+        (
+            "aws-create-invalidation",
+            |request| request.method == "POST" && request.path.contains("/distribution-tenant/"),
+            "CreateInvalidationForDistributionTenant",
+            "arn:aws:cloudfront::*:distribution-tenant/dt_web",
+        ),
+    ] {
+        let mut world = served_by_a_distribution_tenant().await;
+        world.sections.insert("[aws.account]", "name = \"default\"".to_owned());
+        world.refuses("AccessDenied", matches);
+        let report = world.report().await;
+        let statement = format!("\"Action\": \"cloudfront:{action}\", \"Resource\": \"{resource}\"");
+        said(&report, check, &statement);
+        said(&report, check, "default ");
+    }
+}
+
 #[tokio::test]
 async fn sts_that_is_not_reached_is_known_and_no_failure() {
     let world = World::start().await;

@@ -6,11 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::floor::Floor;
-use kernel::id::{InvalidationId, Nonces, Reference, Subject, WorkloadId};
+use kernel::id::{Nonces, Subject, WorkloadId};
 use kernel::machine::Timestamp;
-use kernel::names::distribution::{Distribution, DistributionId};
-use kernel::names::host::Host;
-use kernel::names::paths::PathSet;
 use kernel::remark::{Remark, Remarked};
 use kernel::watches::listed::Scope;
 use kernel::watches::lives::LifeNote;
@@ -20,11 +17,9 @@ use proof::asked::{self, Answers, Question};
 use purge::agreement::roster::Pin;
 use purge::caches::asking;
 use purge::ports::{
-    Caches, Cdn, CdnError, Clock, ClusterView, EdgeSight, EventSink, Flow, Found, Invalidation, InvalidationStatus,
-    Ledger, LedgerContents, Notifier, PinError, PodSight, PortError, Present, Random, Receiver, RoutingSight, Sight,
-    StoreError,
+    Caches, Clock, ClusterView, EdgeSight, EventSink, Flow, Ledger, LedgerContents, Notifier, PinError, PodSight,
+    PortError, Present, Random, Receiver, RoutingSight, Sight, StoreError,
 };
-use purge::purges::purge::CdnErrorClass;
 use purge::records::record::{Record, Records};
 use purge::site::{Age, Gathered, IngressFact, IngressRule, RouteClaim, ServiceFact, SiteFacts};
 use purge::workloads::beside::Beside;
@@ -34,7 +29,7 @@ use purge::workloads::workload::Workload;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::{Created, Fault, Read, SIMULATED, Shown, World, failed};
+use super::{Fault, Read, SIMULATED, Shown, World, failed};
 use allclear::adapters::ledger::memory::MemoryLedger;
 
 /// Tokio's paused time, counted from the beginning of a life.
@@ -63,7 +58,7 @@ impl Random for World {
 }
 
 /// What all wall clocks show, this many milliseconds after the world began.
-fn wall(ms: u64) -> i64 {
+pub(super) fn wall(ms: u64) -> i64 {
     1_750_000_000_000 + i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
@@ -322,6 +317,14 @@ impl Ledger for World {
         if lost { Err(failed("ledger.store_life").into()) } else { Ok(()) }
     }
 
+    async fn bill(&self) -> Result<Option<String>, PortError> {
+        self.ledger().bill().await
+    }
+
+    async fn store_bill(&self, text: &str) -> Result<(), PinError> {
+        self.ledger().store_bill(text).await
+    }
+
     async fn deliveries(&self) -> Result<Vec<Delivery>, PortError> {
         let lost = self.port("ledger.deliveries", "").await?;
         let deliveries = self.ledger().deliveries().await;
@@ -338,93 +341,6 @@ impl Ledger for World {
         let lost = self.port("ledger.remove_delivery", id).await?;
         self.ledger().remove_delivery(id).await?;
         if lost { Err(failed("ledger.remove_delivery")) } else { Ok(()) }
-    }
-}
-
-#[async_trait]
-impl Cdn for World {
-    async fn distributions(&self) -> Result<Vec<Distribution>, CdnError> {
-        self.cdn("cdn.distributions", "").await?;
-        let state = self.state();
-        let distributions = state.distributions.iter().filter(|one| !one.id.is_of_distribution_tenant());
-        Ok(distributions.cloned().collect())
-    }
-
-    async fn distribution_tenants(&self, of: &BTreeSet<DistributionId>) -> Result<Vec<Distribution>, CdnError> {
-        let of: Vec<&str> = of.iter().map(DistributionId::as_str).collect();
-        self.cdn("cdn.distribution_tenants", &of.join(",")).await?;
-        let state = self.state();
-        let tenants = state.distributions.iter().filter(|one| one.id.is_of_distribution_tenant());
-        Ok(tenants.cloned().collect())
-    }
-
-    /// The listing has them all.
-    async fn distribution_tenant(&self, domain: &Host) -> Result<Option<Distribution>, CdnError> {
-        self.cdn("cdn.distribution_tenant", domain.as_str()).await?;
-        Ok(None)
-    }
-
-    async fn cache_tag_header(&self, distribution: &DistributionId) -> Result<Option<String>, CdnError> {
-        self.cdn("cdn.cache_tag_header", &distribution.to_string()).await?;
-        let state = self.state();
-        let has_tags = state.distributions.iter().any(|known| known.id == *distribution && known.cache_tags);
-        Ok(has_tags.then(|| "cache-tag".to_owned()))
-    }
-
-    async fn create(
-        &self,
-        distribution: &DistributionId,
-        reference: &Reference,
-        paths: &PathSet,
-    ) -> Result<Invalidation, CdnError> {
-        let lost = self.cdn("cdn.create", &distribution.to_string()).await?;
-        let account = self.account();
-        let mut state = account.state();
-        let at = state.now();
-        let id = InvalidationId(format!("I{}", state.created.len() + 1));
-        let known = state.created.entry(reference.clone()).or_insert_with(|| Created {
-            at,
-            distribution: distribution.clone(),
-            reference: reference.clone(),
-            paths: paths.clone(),
-            id,
-            calls: 0,
-        });
-        known.calls += 1;
-        if known.paths != *paths || known.distribution != *distribution {
-            let message = format!("{reference} was used with other paths");
-            return Err(CdnError { class: CdnErrorClass::ReferenceReused, message });
-        }
-        let (id, created_ms) = (known.id.clone(), Some(wall(known.at)));
-        if lost {
-            return Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() });
-        }
-        Ok(Invalidation { id, status: InvalidationStatus::InProgress, created_ms })
-    }
-
-    async fn status(&self, distribution: &DistributionId, id: &InvalidationId) -> Result<InvalidationStatus, CdnError> {
-        let lost = self.cdn("cdn.status", &distribution.to_string()).await?;
-        let account = self.account();
-        let state = account.state();
-        let known = state.created.values().find(|created| created.id == *id && created.distribution == *distribution);
-        match known {
-            _ if lost => Err(CdnError { class: CdnErrorClass::Ambiguous, message: "the answer was lost".to_owned() }),
-            None => Err(CdnError { class: CdnErrorClass::NoSuchInvalidation, message: format!("{id} is not known") }),
-            Some(created) if state.now() < created.at + state.purge_takes => Ok(InvalidationStatus::InProgress),
-            Some(_) => Ok(InvalidationStatus::Completed),
-        }
-    }
-
-    async fn find(&self, distribution: &DistributionId, reference: &Reference) -> Result<Option<Found>, CdnError> {
-        self.cdn("cdn.find", &distribution.to_string()).await?;
-        let account = self.account();
-        let state = account.state();
-        let known = state.created.get(reference).filter(|created| created.distribution == *distribution);
-        Ok(known.map(|created| Found {
-            invalidation: created.id.clone(),
-            sent: created.paths.clone(),
-            created_ms: Some(wall(created.at)),
-        }))
     }
 }
 

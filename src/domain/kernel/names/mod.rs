@@ -1,5 +1,6 @@
 //! The names of people and other systems: hosts, paths, images, distributions.
 
+pub mod account;
 pub mod destination;
 pub mod distribution;
 pub mod group_name;

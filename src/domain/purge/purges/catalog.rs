@@ -21,6 +21,7 @@
 //! Not for how hosts and aliases are compared; that is `distribution`.
 
 mod distribution_tenants;
+mod known;
 mod tags;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,6 +102,8 @@ pub struct Found {
     /// Those that may ask for another path than people do: which pages are those of a route, only they know.
     pub rewriting: BTreeSet<DistributionId>,
     pub listing: Listing,
+    /// Why there may be more: an account that cannot be listed, and that alone may have some of the hosts.
+    pub in_part: Option<String>,
 }
 
 /// A question that waits.
@@ -151,6 +154,8 @@ pub enum Event {
     Sampled(DistributionId, Box<EdgeQuestion>, Box<Answers>),
     /// A call about this distribution failed.
     Refused(DistributionId, CdnErrorClass),
+    /// It is asked which account has this distribution, which no listing has.
+    Sought(DistributionId),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -193,7 +198,7 @@ pub struct Catalog {
     begun: Timestamp,
     list: Call,
     waiting: BTreeMap<Token, Question>,
-    /// Distributions of the last listing that are gone since. One that replaces them may serve their hosts now.
+    /// Those of the last listing that are gone since, whose hosts another one may serve now; and those it lacks that are sought.
     gone: BTreeSet<DistributionId>,
     distribution_tenants: DistributionTenants,
     tags: Tags,
@@ -224,27 +229,6 @@ impl Catalog {
     pub fn sampling_tags(mut self, samples: bool) -> Self {
         self.tags.samples = samples;
         self
-    }
-
-    /// How many distributions are known, and for how long; `None` before the first listing.
-    pub fn known(&self, now: Timestamp) -> Option<(usize, Duration)> {
-        let count = || self.index.iter().filter(|one| !one.id.is_of_distribution_tenant()).count();
-        self.listed_at.map(|at| (count(), now.since(at)))
-    }
-
-    /// Why the last listing failed, if it did.
-    pub fn failure(&self) -> Option<&str> {
-        self.list.reason()
-    }
-
-    /// Why we may not read which distributions have cache tags, if that is so.
-    pub fn tags_denied(&self) -> Option<&str> {
-        self.tags.denied.as_deref()
-    }
-
-    /// The distributions whose answers carry no tags, though those are switched on; in words.
-    pub fn tags_missing(&self, now: Timestamp) -> impl Iterator<Item = String> {
-        self.tags.missing(now, self.freshness.refresh)
     }
 
     fn asked(&mut self, now: Timestamp, token: Token, plan: Plan) -> Vec<Effect> {
@@ -475,6 +459,10 @@ impl Machine for Catalog {
             }
             Event::Refused(id, CdnErrorClass::Gone) => self.lose(now, id),
             Event::Refused(..) => Vec::new(),
+            Event::Sought(id) => {
+                self.gone.insert(id);
+                self.tick(now)
+            }
         }
     }
 

@@ -85,6 +85,13 @@ impl Purger {
         account.rate()
     }
 
+    /// How many paths an order on its way has, of its own.
+    pub fn paths_of(&self, reference: &Reference) -> Option<usize> {
+        let own = self.jobs.get(reference).map(|job| &job.own);
+        let order = own.or_else(|| self.jobs.covering(reference).map(|(_, waiter)| waiter)).map(|waiter| &waiter.order);
+        order.map(|order| order.paths.len())
+    }
+
     fn waits_for_its_turn(&self) -> String {
         format!("waits for its turn: CloudFront grants us about {}", self.account.rate().words())
     }

@@ -21,11 +21,12 @@ use crate::records::record_codec;
 use crate::records::rules::Rules;
 use crate::rollouts::rollout::close::{self, VectorEnd};
 use crate::rollouts::rollout::purges::Compared;
-use crate::rollouts::rollout::{Effect, Rollout, ballot, words};
+use crate::rollouts::rollout::{Effect, Rollout, ballot, words, words::short};
 use kernel::id::{Vector, purge_reference};
 use kernel::machine::Timestamp;
 use kernel::names::distribution::DistributionId;
 use kernel::names::paths::PathSet;
+use kernel::retry;
 
 /// The bytes of a purge in a record: an id, a reference of 41 characters, a state and CloudFront's id, with the names
 /// of the fields about 150, and a short reason where it fails.
@@ -33,7 +34,21 @@ const PURGE_BYTES: usize = 200;
 
 impl Rollout {
     /// The distributions of a decided plan are known.
-    pub(super) fn matched(&mut self, vector: &Vector, asked: &Plan, found: &Found) -> Option<VectorEnd> {
+    pub(super) fn matched(
+        &mut self,
+        now: Timestamp,
+        vector: &Vector,
+        asked: &Plan,
+        found: &Found,
+    ) -> Option<VectorEnd> {
+        // What is not known yet is added by the comparison. Where none follows, all of it has to be known.
+        let is_compared = |vote: &Vote| vote.closed.is_none() && vote.cast.rules > Rules::SECOND;
+        if let Some(why) = &found.in_part
+            && !self.record.kept_mut(vector).is_some_and(|vote| is_compared(vote))
+        {
+            self.match_failed(now, vector, why);
+            return None;
+        }
         self.purges.matched(vector);
         if self.proven().is_some() {
             self.purges.looks.reach(vector, found);
@@ -85,6 +100,12 @@ impl Rollout {
             self.purges.compare(vector, Compared::Newer);
         }
         None
+    }
+
+    /// The distributions could not be found; we ask again.
+    pub(super) fn match_failed(&mut self, now: Timestamp, vector: &Vector, why: &str) {
+        let again = retry::MENDED.from(now, &self.identity.workload.to_string());
+        self.purges.match_failed(vector, again, short(why));
     }
 
     /// Asks what a listing begun from now on says of it, unless that is known.

@@ -437,14 +437,11 @@ impl Machine for Rollout {
                 self.ballot.caches.answered(now, &of, &cache, (number, answers));
             }
             Event::Matched(vector, plan, found) => {
-                if let Some(end) = self.matched(&vector, &plan, &found) {
+                if let Some(end) = self.matched(now, &vector, &plan, &found) {
                     self.end_vote(now, &vector, end);
                 }
             }
-            Event::MatchFailed(vector, why) => {
-                let again = retry::MENDED.from(now, &self.identity.workload.to_string());
-                self.purges.match_failed(&vector, again, short(&why));
-            }
+            Event::MatchFailed(vector, why) => self.match_failed(now, &vector, &why),
             Event::Purged(reference, progress) => effects.extend(self.heard_of(now, &reference, progress)),
             Event::EdgeAnswered(of, id, answers) => effects.extend(self.edge_answered(now, &of, id, answers)),
             Event::Told(id) => {
