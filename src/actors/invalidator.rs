@@ -129,11 +129,13 @@ impl Handler<Observe> for Invalidator {
             seen.map(|(reference, distribution, state)| PurgeSeen { reference, distribution, state }).collect();
         let listing = self.catalog.machine().troubles(self.catalog.now());
         let bill = self.bill.machine();
+        let uncounted = bill.failure().map(|why| format!("the paths of this month are not known, or not kept: {why}"));
+        let costs = bill.over_budget().into_iter().chain(uncounted);
         MessageResult(Observation {
             purges,
             distributions: self.catalog.machine().known(now).map(|(count, age)| (count, age.as_secs())),
             asking: self.questions.len(),
-            troubles: self.trouble.values().cloned().chain(listing).chain(bill.over_budget()).collect(),
+            troubles: self.trouble.values().cloned().chain(listing).chain(costs).collect(),
             bill: bill.book().map(Book::words).unwrap_or_default(),
             ..Observation::default()
         })

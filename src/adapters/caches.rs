@@ -1,7 +1,8 @@
 //! Caches between, asked at their endpoints: one request after the other to each, endpoints side by side.
 //!
 //! - An endpoint is asked at its address: the Service would choose one. Private addresses are right here, and the operator names the Service;
-//!   but who writes its EndpointSlices chooses the address, so none is this machine's, nor what hands out credentials.
+//!   but who writes its EndpointSlices chooses the address, so none is loopback or link-local, nor what hands out credentials.
+//!   Any other address in the cluster's network is asked, that of our own pod too.
 //! - A redirect is an answer like any other, and no body is read. Only the headers that are configured are sent, `Host` and our name.
 //! - Nothing but a status of the cache goes into words.
 //!

@@ -53,7 +53,7 @@ pub(super) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Run the controller, as a pod does; outside of one, the cluster and the ledger's namespace must be named
+    /// Run the controller, as a pod does; outside of one, name the cluster, and the ledger's namespace unless it is a dry run
     Run {
         /// Do everything but purge and notify, and say what would have been done
         #[arg(long)]

@@ -26,7 +26,7 @@ mod traces;
 mod tried;
 mod webhooks;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -53,10 +53,13 @@ use crate::looking::whose::Whose;
 use crate::looking::workloads::list;
 use crate::looking::{Sources, ledger_namespace, no_ledger};
 use apiserver::Api;
+use kernel::names::distribution::DistributionId;
+use kernel::names::host::Host;
 use kernel::text::visible;
 use purge::ports::{Clock, LedgerContents};
 
-/// How long it takes at most until a check is given up; each probe has its own, shorter bound.
+/// How long it takes at most until a check is given up; each probe has its own, shorter bound. Pages are asked for after that,
+/// within a bound of their own.
 const WITHIN: Duration = Duration::from_secs(90);
 
 /// The pause between two looks of `--wait`.
@@ -84,7 +87,8 @@ pub async fn check(look: impl AsyncFn() -> (Loaded, Whose, Outside), options: &O
     let deadline = options.wait.map(|wait| tokio::time::Instant::now() + wait);
     loop {
         let (loaded, whose, outside) = look().await;
-        let report = once(&loaded, &whose, outside, options).await;
+        let seen = all(&loaded, &whose, &outside, options).await;
+        let report = seen.report(options, Vec::new());
         let code = if report.failed > 0 { EXIT_FAILED } else { 0 };
         match deadline {
             Some(deadline) if code != 0 && tokio::time::Instant::now() + AGAIN_AFTER < deadline => {
@@ -93,20 +97,55 @@ pub async fn check(look: impl AsyncFn() -> (Loaded, Whose, Outside), options: &O
                 let _ = writeln!(io::stderr(), "allclear: {failed} checks fail yet: {}; looking again", visible(&open));
                 tokio::time::sleep(AGAIN_AFTER).await;
             }
-            Some(_) | None => return answer(&report, output, code),
+            Some(_) | None => {
+                // A site is asked once, however often all else was looked at. What it answers fails nothing.
+                let pages = pages(&seen, &loaded, &outside, options).await;
+                return answer(&seen.report(options, pages), output, code);
+            }
         }
     }
 }
 
 pub async fn once(loaded: &Loaded, whose: &Whose, outside: Outside, options: &Options) -> Report {
-    let asked = asked(&outside);
-    match tokio::time::timeout(WITHIN, look(loaded, whose, &outside, options)).await {
-        Ok((rights_of, findings)) => Report::new(options.pre, Asked { rights_of, ..asked }, findings),
+    let seen = all(loaded, whose, &outside, options).await;
+    let pages = pages(&seen, loaded, &outside, options).await;
+    seen.report(options, pages)
+}
+
+/// What all but the pages came to.
+struct All {
+    asked: Asked,
+    findings: Vec<Finding>,
+    /// The hosts whose pages may be asked for, as [`Pages`] has them; `None` where it was given up.
+    served: Option<BTreeMap<Host, Option<DistributionId>>>,
+}
+
+impl All {
+    fn report(&self, options: &Options, pages: Vec<Finding>) -> Report {
+        let findings = self.findings.iter().cloned().chain(pages).collect();
+        Report::new(options.pre, self.asked.clone(), findings)
+    }
+}
+
+async fn all(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Options) -> All {
+    let asked = asked(outside);
+    match tokio::time::timeout(WITHIN, look(loaded, whose, outside, options)).await {
+        Ok((rights_of, served, findings)) => {
+            All { asked: Asked { rights_of, ..asked }, findings, served: Some(served) }
+        }
         Err(_) => {
             let late = API_SERVER.failed(format!("not all was answered within {} s", WITHIN.as_secs()));
-            Report::new(options.pre, asked, vec![late])
+            All { asked, findings: vec![late], served: None }
         }
     }
+}
+
+/// What the pages say, if they are to be asked for.
+async fn pages(seen: &All, loaded: &Loaded, outside: &Outside, options: &Options) -> Vec<Finding> {
+    let (Some(pace), Some(served)) = (options.cacheability, &seen.served) else { return Vec::new() };
+    let policy = loaded.config.policy();
+    let asked = Pages { look: &outside.edge, served, paths: &policy.proof.paths, pace };
+    cacheability::cacheability(&asked, &outside.clouds).await
 }
 
 fn asked(outside: &Outside) -> Asked {
@@ -124,7 +163,12 @@ fn asked(outside: &Outside) -> Asked {
     Asked { cluster, rights_of: String::new(), aws: aws.to_owned() }
 }
 
-async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Options) -> (String, Vec<Finding>) {
+async fn look(
+    loaded: &Loaded,
+    whose: &Whose,
+    outside: &Outside,
+    options: &Options,
+) -> (String, BTreeMap<Host, Option<DistributionId>>, Vec<Finding>) {
     let config = &loaded.config;
     let mut findings = configuration(loaded);
     findings.extend((!options.pre).then(|| controller::settings(whose)));
@@ -156,16 +200,12 @@ async fn look(loaded: &Loaded, whose: &Whose, outside: &Outside, options: &Optio
         },
         members(config, options, outside, ledgered.as_ref()),
     );
-    if let Some(pace) = options.cacheability {
-        let asked = Pages { look: &outside.edge, served: &found.served, paths: &policy.proof.paths, pace };
-        findings.extend(cacheability::cacheability(&asked, &outside.cdn).await);
-    }
     findings.extend(of_hooks);
     findings.extend(found.findings);
     findings.extend(caches::caches(&policy.caches, cluster.as_ref(), found.watched.as_ref()).await);
     findings.extend(agreed);
     findings.extend(accounts.actions(&found.matched, HOST_SERVED).await);
-    (rights_of, findings)
+    (rights_of, found.served, findings)
 }
 
 /// What a dry run follows, and what of it cannot be seen, for who tries one by hand. Only what leaves no trace is asked: no Redis, no

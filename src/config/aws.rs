@@ -3,6 +3,7 @@
 //! Not for credentials: those are the AWS default chain's, which this program does not repeat.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use config::{Map, Value, ValueKind};
 
@@ -46,7 +47,7 @@ pub struct Aws {
 }
 
 /// One `[[aws.account]]`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Account {
     /// The role that is assumed; `None` only where it is the account of our own credentials.
     pub role_arn: Option<String>,
@@ -54,6 +55,15 @@ pub struct Account {
     /// Instead of `cloudfront.region`.
     pub region: Option<String>,
     pub scope: Scope,
+}
+
+/// Without the external id: AWS does not take it for a secret, and it is in no log all the same.
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { role_arn, external_id: _, region, scope } = self;
+        let mut shown = f.debug_struct("Account");
+        shown.field("role_arn", role_arn).field("region", region).field("scope", scope).finish_non_exhaustive()
+    }
 }
 
 impl Aws {
@@ -96,6 +106,7 @@ pub(super) fn accounts(values: &mut Values<'_>) -> Option<Aws> {
     for (index, table) in tables.iter().enumerate() {
         match account(table) {
             Ok((name, account)) => {
+                problems.extend(clashes(&accounts, &account).into_iter().map(|refused| (index, (None, refused))));
                 if accounts.insert(name.clone(), account).is_some() {
                     let refused = Refused::new(format!("{name} is there twice"), "give each account a name of its own");
                     problems.push((index, (None, refused)));
@@ -157,6 +168,25 @@ fn account(table: &Map<String, Value>) -> Result<(AccountName, Account), Vec<Pro
         problems.push((None, Refused::new("default assumes a role", fix)));
     }
     name.filter(|_| problems.is_empty()).map(|name| (name, account)).ok_or(problems)
+}
+
+/// What an account has that one of these has too, and only one may have.
+fn clashes(others: &BTreeMap<AccountName, Account>, account: &Account) -> Vec<Refused> {
+    let number = |of: &Account| of.role_arn.as_deref().and_then(|arn| arn.split(':').nth(4)).map(str::to_owned);
+    let own = number(account);
+    let mut clashes = Vec::new();
+    for (name, other) in others {
+        if own.is_some() && number(other) == own {
+            // Each entry has a pace of its own, and CloudFront's quota is that of the account.
+            clashes
+                .push(Refused::new(format!("is in the AWS account of {name}"), "write one entry for each AWS account"));
+        }
+        for id in account.scope.distributions.intersection(&other.scope.distributions) {
+            let fix = "leave it to the account that has it";
+            clashes.push(Refused::new(format!("{id} is among the distributions of {name} too"), fix));
+        }
+    }
+    clashes
 }
 
 fn text<T>(name: &str, value: &Value, parse: impl Fn(&str) -> Result<T, Refused>) -> Result<T, Problem> {

@@ -16,15 +16,15 @@ use crate::record::{distribution, notice, record, seen, seq, text};
 prop_compose! {
     fn proving()(
         distribution in distribution(), seq in seq(), rollout in text(), change in text(), seen in option::of(seen()),
-        names in btree_set("[a-z]{1,8}", 1..4), noticed in btree_set(text(), 0..2), marker: bool, widened: bool,
-        (now, called, after_s) in any::<(u32, bool, Option<u32>)>(),
+        names in btree_set("[a-z]{1,8}", 1..4), noticed in btree_set(text(), 0..2), marker: bool,
+        [widened, only_looks] in any::<[bool; 2]>(), (now, called, after_s) in any::<(u32, bool, Option<u32>)>(),
     ) -> Proving {
         let now = Timestamp::from_millis(now.into());
         let pages = names.iter().map(|name| format!("{name}.example.com/").try_into().unwrap());
         let marker = marker.then(|| "json:/version=3".parse().unwrap());
         let look = Look::begin(now, called.then_some(now).into(), PathSet::default(), pages, marker, Again { max: 1, after_s }).unwrap();
         let noticed = noticed.into_iter().map(NoticeId).collect();
-        Proving { distribution, seq, rollout, change, look: look.stored().clone(), noticed, seen, widened }
+        Proving { distribution, seq, rollout, change, look: look.stored().clone(), noticed, seen, widened, only_looks }
     }
 }
 

@@ -16,7 +16,7 @@ const PAUSE: Millis = 20 * 3_600_000;
 
 fn under() -> Settings {
     let paths: PathSet = ["/a/*", "/b", "/c"].iter().map(|path| path.parse().unwrap()).collect();
-    Settings { policy: Policy { paths, ..settings().policy }, ..settings() }
+    Settings { policy: Policy { paths: paths.into(), ..settings().policy }, ..settings() }
 }
 
 /// What CloudFront bills: the paths of every invalidation that it made in that time.

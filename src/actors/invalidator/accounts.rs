@@ -65,6 +65,9 @@ impl Invalidator {
             Some((reference.clone(), catalog.account_of(distribution, since)?))
         });
         for (reference, account) in known.collect::<Vec<_>>() {
+            if let Some(order) = self.purges.machine().waiting(&reference).cloned() {
+                self.resumed(&account, &order, ctx);
+            }
             Drives::<Purgers>::feed(self, purging::Event::Placed(reference, account), ctx);
         }
     }

@@ -31,24 +31,26 @@ impl Drives<Bill> for Invalidator {
 impl Invalidator {
     fn read_bill(&mut self, ctx: &mut Context<Self>) {
         let (ledger, clock) = (self.env.ports.ledger.clone(), self.env.ports.clock.clone());
+        let is_news = self.bill.machine().failure().is_none();
         Drives::<Bill>::ask(self, ctx, async move { ledger.bill().await }, move |kept| match kept {
             Ok(None) => Event::Read(None, clock.wall_ms()),
             // Of a newer release, perhaps: it is neither taken for nothing nor overwritten.
             Ok(Some(text)) => match Book::parse(&text) {
                 Some(book) => Event::Read(Some(Box::new(book)), clock.wall_ms()),
                 None => {
-                    Event::ReadFailed("the paths of this month were left in a form that is not known here".to_owned())
+                    Event::ReadFailed(logged(is_news, "they were left in a form that is not known here".to_owned()))
                 }
             },
-            Err(error) => Event::ReadFailed(error.to_string()),
+            Err(error) => Event::ReadFailed(logged(is_news, error.to_string())),
         });
     }
 
     fn store_bill(&mut self, book: &Book, ctx: &mut Context<Self>) {
         let (ledger, text) = (self.env.ports.ledger.clone(), book.text());
+        let is_news = self.bill.machine().failure().is_none();
         Drives::<Bill>::ask(self, ctx, async move { ledger.store_bill(&text).await }, |stored| match stored {
             Ok(()) => Event::Stored,
-            Err(error) => Event::StoreFailed(error.to_string()),
+            Err(error) => Event::StoreFailed(logged(is_news, error.to_string())),
         });
     }
 
@@ -86,7 +88,7 @@ impl Invalidator {
         ctx: &mut Context<Self>,
     ) {
         let now_ms = self.env.ports.clock.wall_ms();
-        let (paths, month) = (u64::try_from(paths).unwrap_or(u64::MAX), Month::of(at_ms.unwrap_or(now_ms)));
+        let (paths, month) = (u64::try_from(paths).unwrap_or(u64::MAX), Month::of_invalidation(at_ms, now_ms));
         let purge = Purge { account: account.clone(), key, paths, month, is_saved };
         Drives::<Bill>::feed(self, Event::Counted(purge, now_ms), ctx);
         self.show_bill();
@@ -98,4 +100,12 @@ impl Invalidator {
             self.env.metrics.edge.billed(book, self.env.settings.accounts.names(), self.env.settings.budget);
         }
     }
+}
+
+/// Logs once why the sums are not known, or not kept. It is tried again.
+fn logged(is_news: bool, why: String) -> String {
+    if is_news {
+        tracing::warn!(error = %why, "the paths of this month cannot be read, or not be kept; trying again");
+    }
+    why
 }

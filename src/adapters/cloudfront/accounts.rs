@@ -140,8 +140,13 @@ pub fn cure(
     right: Cause,
     distribution: Option<&DistributionId>,
 ) -> Option<String> {
-    if message.contains("AccessDenied (HTTP ") {
-        let action = action(distribution.map_or(right, |of| right.on(of)));
+    // No statement that allows prevails over one that denies.
+    if message.contains("explicit deny") {
+        return None;
+    }
+    if CdnErrorClass::Denied.cause(right, message) == Some(right) {
+        let action = refused_action(message, "cloudfront:")
+            .unwrap_or_else(|| action(distribution.map_or(right, |of| right.on(of))));
         let (partition, number) = role.as_ref().map_or(("aws", "*"), |role| parts(&role.arn));
         let resource = distribution.map_or("*".to_owned(), |of| {
             let kind = if of.is_of_distribution_tenant() { "distribution-tenant" } else { "distribution" };
@@ -158,11 +163,19 @@ pub fn cure(
     } else {
         ""
     };
+    let action = refused_action(message, "sts:").unwrap_or_else(|| "AssumeRole".to_owned());
     Some(format!(
-        "a policy of our own identity allows it with {{\"Effect\": \"Allow\", \"Action\": \"sts:AssumeRole\", \"Resource\": \"{}\"}}, and \
-         the role's trust policy has to allow sts:AssumeRole to that identity{condition}",
+        "a policy of our own identity allows it with {{\"Effect\": \"Allow\", \"Action\": \"sts:{action}\", \"Resource\": \"{}\"}}, and \
+         the role's trust policy has to allow sts:{action} to that identity{condition}",
         role.arn
     ))
+}
+
+/// The action of a service that AWS itself names as refused: it may be another one than that of the call.
+fn refused_action(message: &str, service: &str) -> Option<String> {
+    let (_, named) = message.split_once("not authorized to perform: ")?;
+    let action: String = named.strip_prefix(service)?.chars().take_while(char::is_ascii_alphanumeric).collect();
+    (!action.is_empty()).then_some(action)
 }
 
 /// The IAM action of a right: its operation, which IAM writes without underscores.

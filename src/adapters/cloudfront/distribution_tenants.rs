@@ -54,6 +54,8 @@ impl CloudFront {
         Ok(found)
     }
 
+    /// The distribution tenant of a domain, of whichever distribution: the caller's listing does not say which ones this call may name. One
+    /// whose distribution is disabled is found too, and its purge costs a call and purges nothing that is served.
     pub(super) async fn find_tenant(&self, domain: &Host) -> Result<Option<Distribution>, CdnError> {
         let attempted = || format!("failed to look for the distribution tenant of {domain}");
         let call = self.client.get_distribution_tenant_by_domain().domain(domain.as_str());

@@ -2,6 +2,8 @@
 //!
 //! Not for credentials that AWS takes back before: `accounts` begins anew then.
 
+use std::fmt;
+
 use aws_config::SdkConfig;
 use aws_config::sts::AssumeRoleProvider;
 use aws_credential_types::provider::SharedCredentialsProvider;
@@ -16,12 +18,18 @@ use purge::ports::CdnErrorClass;
 const SESSION: &str = "allclear";
 
 /// A role to assume.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Role {
     /// Such as `arn:aws:iam::123456789012:role/allclear`.
     pub arn: String,
     /// What the role's trust policy wants to hear of who assumes it. AWS does not take it for a secret; we do not show it all the same.
     pub external_id: Option<String>,
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Role").field("arn", &self.arn).finish_non_exhaustive()
+    }
 }
 
 /// The configuration with the role's credentials in place of those that assume it.

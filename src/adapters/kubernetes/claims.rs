@@ -110,10 +110,17 @@ struct Read {
 impl Read {
     fn add(&mut self, mut claim: RouteClaim) {
         let of_space = self.spaces.entry(claim.namespace.clone()).or_default();
+        let all = claim.hosts.len();
         claim.hosts.retain(|(_, paths)| {
             *of_space = of_space.saturating_add(1 + paths.len());
             *of_space <= NAMESPACE_MAX
         });
+        if claim.expressions && claim.hosts.len() < all {
+            // Without hosts it takes nothing from anybody; what it makes expressions of is not known then. One says enough.
+            let known = self.claims.iter().any(|known| known.hosts.is_empty());
+            let unknown = || RouteClaim { hosts: Vec::new(), ..claim.clone() };
+            self.claims.extend((!known).then(unknown));
+        }
         self.all += claim.hosts.iter().map(|(_, paths)| 1 + paths.len()).sum::<usize>();
         if !claim.hosts.is_empty() && self.all <= ALL_MAX {
             self.claims.push(claim);
@@ -194,6 +201,28 @@ mod tests {
             format!("{} {}", host.as_str(), paths.join(" "))
         };
         claim.hosts.iter().map(words).collect()
+    }
+
+    #[test]
+    fn an_expression_whose_hosts_are_not_kept_is_kept_without_them() {
+        let path = taken("/", PathMatch::Prefix);
+        let host = |n: usize| (Host::parse(&format!("h{n}.io")).unwrap(), path.clone());
+        let one = |expressions: bool, count: usize| RouteClaim {
+            created: String::new(),
+            namespace: "shop".into(),
+            object: "Ingress shop/web".into(),
+            accepted: true,
+            expressions,
+            hosts: (0..count).map(host).collect(),
+        };
+        let unknown = |all: &[RouteClaim]| {
+            let mut read = Read::default();
+            all.iter().cloned().for_each(|claim| read.add(claim));
+            read.claims.iter().filter(|claim| claim.hosts.is_empty()).count()
+        };
+        let much = NAMESPACE_MAX;
+        assert_eq!(unknown(&[one(true, 1), one(false, much)]), 0);
+        assert_eq!(unknown(&[one(false, much), one(true, 1), one(true, 1)]), 1);
     }
 
     #[test]

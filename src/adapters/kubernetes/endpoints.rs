@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::Deserialize;
+use tokio::sync::Semaphore;
 
 use super::routing::SERVICES;
 use super::serving::{Conditions, ENDPOINT_SLICES, Target};
@@ -21,6 +22,12 @@ use purge::ports::PortError;
 
 /// Endpoints of one cache at most: each is asked by itself.
 const ENDPOINTS_MAX: usize = 256;
+
+/// Readings of endpoints at the same time: a release of many workloads asks for as many at once, and each is two listings.
+const READINGS_MAX: usize = 8;
+
+/// A reading takes some ten milliseconds, so nobody waits here for long.
+static READINGS: Semaphore = Semaphore::const_new(READINGS_MAX);
 
 /// What leads to a Service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +59,8 @@ impl Cluster {
     /// # Errors
     /// Where it is not known which it has.
     pub async fn endpoints(&self, service: &Service) -> Result<Endpoints, NoEndpoints> {
+        // It is never closed, and so lets everybody in after a while.
+        let _reading = READINGS.acquire().await.ok();
         let Service { namespace, name, port } = service;
         let display = || format!("{namespace}/{name}");
         let of = Collection::of(SERVICES, namespace);

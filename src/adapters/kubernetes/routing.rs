@@ -24,20 +24,34 @@ pub(super) const INGRESSES: Resource = Resource::new("networking.k8s.io", "v1", 
 const INGRESS_CLASS: &str = "kubernetes.io/ingress.class";
 
 /// What annotations of Ingresses are called, behind the name of their controller, that may change which requests a path takes: they make
-/// regular expressions of paths, or are free text of the controller's configuration.
+/// regular expressions of paths, send other requests to a Service, or are free text of the controller's configuration.
 /// <https://kubernetes.github.io/ingress-nginx/user-guide/ingress-path-matching/>,
+/// <https://kubernetes.github.io/ingress-nginx/user-guide/nginx-configuration/annotations/>,
 /// <https://docs.nginx.com/nginx-ingress-controller/configuration/ingress-resources/advanced-configuration-with-annotations/>,
 /// <https://haproxy-ingress.github.io/docs/configuration/keys/#path-type>
-const EXPRESSIONS: [&str; 8] = [
-    "use-regex",
+const EXPRESSIONS: [&str; 14] = [
+    USE_REGEX,
     "rewrite-target",
     "path-regex",
     "path-type",
+    "app-root",
+    "default-backend",
     "server-snippet",
     "server-snippets",
     "configuration-snippet",
     "location-snippets",
+    "config-backend",
+    "config-frontend",
+    "backend-config-snippet",
+    "frontend-config-snippet",
 ];
+
+/// The one of them that can be off.
+const USE_REGEX: &str = "use-regex";
+
+/// With these, followed by the name of a backend, the AWS Load Balancer Controller takes more conditions and leads elsewhere than rules say.
+/// <https://kubernetes-sigs.github.io/aws-load-balancer-controller/latest/guide/ingress/annotations/>
+const OF_BACKENDS: [&str; 2] = ["alb.ingress.kubernetes.io/conditions.", "alb.ingress.kubernetes.io/actions."];
 
 /// What is kept of an object, and how many of its names were not even read.
 pub(super) type Counted<T> = (T, usize);
@@ -246,12 +260,16 @@ fn routing_annotations<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ann
 }
 
 fn is_about_expressions(key: &str) -> bool {
-    key.rsplit_once('/').is_some_and(|(_, name)| EXPRESSIONS.contains(&name))
+    let is_named = key.rsplit_once('/').is_some_and(|(_, name)| EXPRESSIONS.contains(&name));
+    is_named || OF_BACKENDS.iter().any(|start| key.starts_with(start))
 }
 
-/// Whether annotations may make regular expressions of the paths of an Ingress.
+/// Whether annotations may make regular expressions of the paths of an Ingress, or change in another way what they take.
 pub(super) fn may_make_expressions(annotations: &Annotations) -> bool {
-    annotations.iter().any(|(key, value)| is_about_expressions(key) && value.trim() != "false")
+    let is_off = |key: &str, value: &str| {
+        key.rsplit_once('/').is_some_and(|(_, name)| name == USE_REGEX) && value.trim() == "false"
+    };
+    annotations.iter().any(|(key, value)| is_about_expressions(key) && !is_off(key, value))
 }
 
 #[cfg(test)]
@@ -325,6 +343,12 @@ mod tests {
         assert!(may("nginx.ingress.kubernetes.io/rewrite-target", "/$2"));
         assert!(may("nginx.org/path-regex", "case_insensitive"));
         assert!(may("haproxy-ingress.github.io/path-type", "regex"));
+        assert!(may("nginx.ingress.kubernetes.io/rewrite-target", "false"), "a target of that name");
+        assert!(may("nginx.ingress.kubernetes.io/default-backend", "web"));
+        assert!(may("haproxy.org/backend-config-snippet", "http-request set-path /x"));
+        assert!(may("alb.ingress.kubernetes.io/conditions.web", "[]"));
+        assert!(may("alb.ingress.kubernetes.io/actions.web", "{}"));
+        assert!(!may("alb.ingress.kubernetes.io/scheme", "internal"));
         assert!(!may("nginx.ingress.kubernetes.io/use-regex", "false"));
         assert!(!may("nginx.ingress.kubernetes.io/proxy-body-size", "8m"));
     }

@@ -2,6 +2,7 @@
 //!
 //! The first hosts are asked for the pages that a look would ask for ([`Question`]), through the same guard, each twice: the second answer
 //! shows whether the edge keeps the first. Then for some of what the pages load. No more than a request a second to a host.
+//! A redirect is an answer as any other, and is not followed: each page is one request.
 //!
 //! Not for what headers mean; that is [`proof::cacheability`]. Nor for whether a page is fresh.
 
@@ -13,14 +14,14 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::catalog::CACHEABILITY;
 use super::report::Finding;
-use crate::adapters::cloudfront::CloudFront;
 use crate::adapters::edge_look::EdgeLook;
 use crate::app::StartError;
+use crate::app::checking::Cloud;
 use crate::looking::page::count;
 use kernel::names::distribution::DistributionId;
 use kernel::names::host::Host;
 use kernel::names::paths::Path;
-use proof::asked::{Answer, Body, PATHS_MAX, Page, Question, QuestionId, REQUESTS_MAX, WAIT_MAX};
+use proof::asked::{Answer, Body, PATHS_MAX, Page, Question, QuestionId, WAIT_MAX};
 use proof::cacheability::{Found, found, linked};
 use purge::ports::Cdn;
 
@@ -55,8 +56,18 @@ struct Seen {
 #[error("no answer to judge: {0}")]
 struct Unanswered(String);
 
+/// The header in which a distribution looks for cache tags, in lower case; an account that does not have it says nothing.
+async fn tag_header(clouds: &[Cloud], id: &DistributionId) -> Option<String> {
+    for cloud in clouds {
+        if let Ok(Some(name)) = cloud.cdn.cache_tag_header(id).await {
+            return Some(name.to_ascii_lowercase());
+        }
+    }
+    None
+}
+
 /// Looks at the first hosts side by side.
-pub(super) async fn cacheability(asked: &Asked<'_>, cdn: &CloudFront) -> Vec<Finding> {
+pub(super) async fn cacheability(asked: &Asked<'_>, clouds: &[Cloud]) -> Vec<Finding> {
     let look = match asked.look {
         Ok(look) => look,
         Err(why) => return vec![CACHEABILITY.untried(why)],
@@ -66,13 +77,16 @@ pub(super) async fn cacheability(asked: &Asked<'_>, cdn: &CloudFront) -> Vec<Fin
         return vec![CACHEABILITY.untried("no watched host is served by a distribution")];
     }
     let of_host = async |(host, tagged): &(&Host, &Option<DistributionId>)| {
-        // Where it cannot be read which header that is, no answer can lack it.
-        let tags = match tagged {
-            Some(id) => cdn.cache_tag_header(id).await.ok().flatten().map(|name| name.to_ascii_lowercase()),
-            None => None,
-        };
         let mut seen = Vec::new();
-        let late = timeout(HOST_WITHIN, pages(look, host, asked, tags.as_deref(), &mut seen)).await.is_err();
+        let asking = async {
+            // Where it cannot be read which header that is, no answer can lack it.
+            let tags = match tagged {
+                Some(id) => tag_header(clouds, id).await,
+                None => None,
+            };
+            pages(look, host, asked, tags.as_deref(), &mut seen).await;
+        };
+        let late = timeout(HOST_WITHIN, asking).await.is_err();
         (seen, late.then(|| host.to_string()))
     };
     let all = join_all(few.iter().map(of_host)).await;
@@ -119,16 +133,13 @@ async fn pages(look: &EdgeLook, host: &Host, asked: &Asked<'_>, tags: Option<&st
     }
 }
 
-/// The last answer to a question, or why there is none.
+/// The one answer to a question, also where it leads elsewhere, or why there is none.
 async fn ask(look: &EdgeLook, page: &Page, wants_body: bool, tags: Option<&str>) -> Result<Answer, Unanswered> {
     let id = QuestionId { round: 0, page: 0, look: 1 };
     let marker_header = tags.map(str::to_owned);
-    let question =
-        Question { id, page: page.clone(), requests_max: REQUESTS_MAX, wants_body, marker_header, asks_pods: false };
+    let question = Question { id, page: page.clone(), requests_max: 1, wants_body, marker_header, asks_pods: false };
     let mut reply = look.edge(&question, Instant::now() + WAIT_MAX).await;
-    match (reply.hops.pop(), reply.failure) {
-        (Some(answer), None) => Ok(answer),
-        (_, Some(why)) => Err(Unanswered(why)),
-        (None, None) => Err(Unanswered("nothing came back".to_owned())),
-    }
+    // After an answer, what fails is that a redirect is not followed.
+    let why = || Unanswered(reply.failure.take().unwrap_or_else(|| "nothing came back".to_owned()));
+    reply.hops.pop().ok_or_else(why)
 }

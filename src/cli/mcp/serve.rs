@@ -32,6 +32,12 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// then it sends SIGTERM (`mcp/client/stdio.py`, 2.3.0). A pipe in a shell has time for an answer.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
 
+/// How long the client may take to take up what is said of calls that have no answer by then.
+const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+
+/// The calls under way, with the form that each is answered in.
+type Open = BTreeMap<Id, (Era, AbortHandle)>;
+
 /// What a tool has answered.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answered {
@@ -53,7 +59,7 @@ pub async fn serve<F: Future<Output = Answered>>(
     let mut session = Session::new(listed(), INSTRUCTIONS);
     let places = Semaphore::new(AT_ONCE);
     let mut calls = FuturesUnordered::new();
-    let mut open: BTreeMap<Id, AbortHandle> = BTreeMap::new();
+    let mut open: Open = BTreeMap::new();
     let mut unread: VecDeque<String> = VecDeque::new();
     let mut ends_at = None;
     while ends_at.is_none() || !open.is_empty() || !unread.is_empty() {
@@ -88,21 +94,34 @@ pub async fn serve<F: Future<Output = Answered>>(
                 Some(Heard::Nothing) => None,
                 Some(Heard::Said(line)) => Some(line),
                 Some(Heard::Cancelled(id)) => {
-                    open.remove(&id).iter().for_each(AbortHandle::abort);
+                    open.remove(&id).iter().for_each(|(_, call)| call.abort());
                     None
                 }
                 Some(Heard::Call(id, era, asked)) => {
                     let (handle, registration) = AbortHandle::new_pair();
-                    open.insert(id.clone(), handle);
+                    open.insert(id.clone(), (era, handle));
                     let answer = within_places(&places, tool(asked));
                     calls.push(Abortable::new(async move { (id, era, answer.await) }, registration));
                     None
                 }
             },
-            () = ended => return,
+            () = ended => return give_up(&out, &open).await,
         };
         unread.extend(said);
     }
+}
+
+/// Says of each call that it has no answer, as far as somebody takes that.
+async fn give_up(out: &mpsc::Sender<String>, open: &Open) {
+    let all = async {
+        for (id, (era, _)) in open {
+            let why = format!("error: the input has ended, and there was no answer within {} s", ENDS_WITHIN.as_secs());
+            if out.send(answer(id, *era, result(Answered::Failed(why)))).await.is_err() {
+                return;
+            }
+        }
+    };
+    let _ = timeout(TAKEN_WITHIN, all).await;
 }
 
 /// What follows from a line.
@@ -113,7 +132,7 @@ enum Heard {
     Call(Id, Era, Asked),
 }
 
-fn heard(session: &mut Session, open: &BTreeMap<Id, AbortHandle>, line: &Line) -> Heard {
+fn heard(session: &mut Session, open: &Open, line: &Line) -> Heard {
     let message = match line {
         Line::TooLong => Err((None, Fault::too_long(LINE_BYTES_MAX))),
         Line::Whole(bytes) => read(bytes),

@@ -97,6 +97,7 @@ fn the_accounts_are_read_and_all_that_is_wrong_with_them_is_said_at_once() {
         used.iter().map(said).collect::<Vec<_>>(),
         [("default".to_owned(), false, 0, 1), ("shop".to_owned(), true, 2, 0),]
     );
+    assert!(!format!("{used:?}").contains("of-shop"), "external ids are in no log: {used:?}");
     let plain = load_with(&[], &[], &[]).unwrap().config;
     assert!(plain.aws.used().is_empty() && plain.aws.scopes().is_one());
     let without_own = good.replace(
@@ -117,6 +118,13 @@ fn the_accounts_are_read_and_all_that_is_wrong_with_them_is_said_at_once() {
         c.toml:1:1: aws.account: entry 3: default assumes a role; fix: give it another name; default is the account of our own credentials
     "#]]
     .assert_eq(&lines(problems(&[("c.toml", bad)], &[])));
+    let twice = "[[aws.account]]\nname = \"a\"\nrole_arn = \"arn:aws:iam::111111111111:role/a\"\ndistributions = [\"E1\", \"E2\"]\n\
+                 [[aws.account]]\nname = \"b\"\nrole_arn = \"arn:aws:iam::111111111111:role/b\"\ndistributions = [\"E2\"]\n";
+    let twice = problems(&[("c.toml", twice)], &[]);
+    assert_eq!(twice.len(), 2, "{twice:?}");
+    for words in ["entry 2: is in the AWS account of a", "entry 2: E2 is among the distributions of a too"] {
+        assert!(twice.iter().any(|problem| problem.contains(words)), "{words}: {twice:?}");
+    }
     let alone = problems(&[("c.toml", "[aws]\ndefault = false\n")], &[]);
     assert!(alone.len() == 1 && alone[0].contains("aws.default: leaves no account"), "{alone:?}");
 }

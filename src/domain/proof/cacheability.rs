@@ -15,8 +15,11 @@ use crate::asked::{Answer, Headers};
 use kernel::names::paths::Path;
 use kernel::text;
 
-/// From here on an answer counts as one that never changes, in seconds: 30 days. Build tools advise a year for what has a hash in its name.
+/// From here on what has a hash in its name counts as one that never changes, in seconds: 30 days. Build tools advise a year.
 const FOR_GOOD_S: u64 = 30 * 24 * 60 * 60;
+
+/// Characters of the shortest hash in a name: build tools write eight and more.
+const HASH_CHARS_MIN: usize = 8;
 
 /// Most assets that are taken from one page.
 pub const LINKED_MAX: usize = 4;
@@ -116,7 +119,8 @@ impl Found {
             }
             Self::StaleServed(_) => "shorten it to what visitors may see after a release, or leave it out for pages",
             Self::NeverKept => {
-                "where it may be kept, send s-maxage; else take the workload out by allclear.dev/enabled: \"false\""
+                "where it may be kept, send s-maxage; where all pages of the workload are so, take it out by \
+                 allclear.dev/enabled: \"false\""
             }
             Self::Private => "where it is the same for all visitors, send s-maxage in place of private",
             Self::KeptAllTheSame => "set the minimum TTL of its cache policy to 0",
@@ -172,9 +176,10 @@ pub fn found(answer: &Answer, tags: Option<&str>) -> Vec<Found> {
     note(!is_error && !is_hit && told.private && !told.no_store, Found::Private);
     if is_page {
         let keeps = told.max_age.unwrap_or_default();
-        let is_for_good = told.immutable || keeps >= FOR_GOOD_S;
-        note(is_html(headers) && keeps > 0 && !told.no_store && !told.no_cache, Found::BrowserKeeps(keeps));
-        note(!is_html(headers) && is_for_good && !told.no_store && !told.private, Found::NeverChanges);
+        let is_for_good = told.immutable || keeps >= FOR_GOOD_S && has_hash(&answer.path);
+        let asks_always = told.no_store || told.no_cache;
+        note(is_html(headers) && keeps > 0 && !asks_always, Found::BrowserKeeps(keeps));
+        note(!is_html(headers) && is_for_good && !asks_always && !told.private, Found::NeverChanges);
         let stale = told.stale.filter(|seconds| *seconds > 0 && !told.no_store);
         note(stale.is_some(), Found::StaleServed(stale.unwrap_or_default()));
         let untagged = tags.filter(|tags| headers.all(tags).is_empty());
@@ -201,6 +206,18 @@ fn is_html(headers: &Headers) -> bool {
     kind.starts_with("text/html") || kind.starts_with("application/xhtml")
 }
 
+/// Whether the name of a file has a part that looks like a hash: `app.3f2a9c1b.js`. Only then is a new version another file.
+fn has_hash(path: &str) -> bool {
+    let file = path.split(['?', '#']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    file.split(['.', '-', '_']).any(|part| {
+        let has = |is: fn(&char) -> bool| part.chars().any(|one| is(&one));
+        part.len() >= HASH_CHARS_MIN
+            && part.chars().all(|one| one.is_ascii_alphanumeric())
+            && has(char::is_ascii_digit)
+            && has(char::is_ascii_alphabetic)
+    })
+}
+
 /// What Cache-Control says.
 #[derive(Default)]
 struct Told {
@@ -215,11 +232,15 @@ struct Told {
 
 impl Told {
     /// Names are compared in any case, a value may stand in quotes, and of two values the first counts (RFC 9111, 5.2 and 4.2.1).
+    /// With a value, `no-cache` and `private` are about some headers, and not about the answer (5.2.2.4, 5.2.2.7).
     fn of(headers: &Headers) -> Self {
         let mut named: BTreeMap<String, String> = BTreeMap::new();
         for directive in members(headers.all("cache-control")) {
             let (name, value) = directive.split_once('=').unwrap_or((&directive, ""));
-            named.entry(name.trim().to_owned()).or_insert_with(|| value.trim().trim_matches('"').to_owned());
+            let (name, value) = (name.trim(), value.trim().trim_matches('"'));
+            if value.is_empty() || !matches!(name, "no-cache" | "private") {
+                named.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+            }
         }
         let has = |name: &str| named.contains_key(name);
         let seconds = |name: &str| named.get(name).and_then(|value| value.parse().ok());

@@ -6,6 +6,7 @@ use super::health::Health;
 use super::lines::counts;
 use super::mood::Mood;
 use super::{SHOWN_MAX, Section, Trouble, View, clusters, more};
+use purge::agreement::roster::HEARD_FOR;
 use purge::agreement::tally::ago;
 use purge::broker::{BoardSeen, MemberSeen, Seen};
 
@@ -48,11 +49,10 @@ fn of_group(group: &Seen, name: &str) -> Health {
     }
 }
 
-/// Members send a beat every few seconds; after this long without one, somebody should look.
-const SILENT_AFTER_S: u64 = 60;
-
+/// As the roster has it: after this long without a beat, somebody should look.
 fn is_silent(member: &MemberSeen) -> bool {
-    !member.is_self && (member.disbelieved.is_some() || member.heard_s.is_none_or(|age_s| age_s >= SILENT_AFTER_S))
+    let is_long_ago = |age_s: u64| age_s > HEARD_FOR.as_secs();
+    !member.is_self && (member.disbelieved.is_some() || member.heard_s.is_none_or(is_long_ago))
 }
 
 fn members(group: &Seen) -> Markup {

@@ -275,7 +275,8 @@ impl<'a> Facts<'a> {
     /// What a person does about it.
     pub fn remedy(&self) -> Option<&'static str> {
         let refused = self.stale().filter(|_| self.moves).map(|_| Reason::Owed);
-        self.unwell.map(|unwell| unwell.reason).or(refused).map(Reason::remedy)
+        let elsewhere = || self.stale_by().map(|_| ELSEWHERE_REMEDY);
+        self.unwell.map(|unwell| unwell.reason).or(refused).map(Reason::remedy).or_else(elsewhere)
     }
 
     /// The command that says more, or mends it.
@@ -340,6 +341,10 @@ impl<'a> Facts<'a> {
         })
     }
 }
+
+/// The remedy where another cluster knows the edge to be stale: its purge may be refused, or a look from there has shown it.
+const ELSEWHERE_REMEDY: &str =
+    "ask there: allclear explain names what is refused in that cluster, or what the edge answered it";
 
 /// How a rollout that is over, and needs no look, ended.
 fn ended(summary: &Summary) -> Mood {

@@ -1,4 +1,5 @@
-//! Which caches between would be asked before a purge: by the same functions as then.
+//! Which caches between would be asked before a purge of all that may be purged. By routes, or for paths that somebody asks for, a purge may
+//! be of less, and then they are asked for no more than that.
 
 use std::collections::BTreeMap;
 

@@ -63,8 +63,12 @@ pub(super) fn lines(paths: &PathsSeen) -> Vec<String> {
         Some(why) => format!("{}: purged whole: {why}", seen.host),
         None => {
             let (host, paths) = (&seen.host, seen.paths.join(" "));
-            let would =
-                if *by_routes { "" } else { "; with allclear.dev/paths: routes no more than that would be purged" };
+            // The first purge by routes is of everything: nobody knows by which paths pages were kept before.
+            let would = if *by_routes {
+                ""
+            } else {
+                "; with allclear.dev/paths: routes, all purges but the first are of these"
+            };
             format!("{host}: routes lead here by {paths} alone{would}")
         }
     };

@@ -6,7 +6,7 @@ use allclear::adapters::edge_look::EdgeLook;
 use allclear::adapters::http::{Egress, Settings};
 
 use super::*;
-use crate::edge_look::{Peer, ok};
+use crate::edge_look::{Peer, ok, redirect};
 
 const CACHED: &str = "X-Amz-Cf-Id: an-id\r\nX-Cache: Hit from cloudfront\r\nAge: 3\r\n";
 
@@ -57,6 +57,22 @@ async fn a_page_and_what_it_loads_say_what_a_purge_does_not_reach_and_what_it_th
     let asked: Vec<String> = site.heads().iter().map(|head| head.split(' ').nth(1).unwrap().to_owned()).collect();
     assert_eq!(asked, ["/", "/", "/app.1f2e.js", "/logo.png"], "a page twice, and what it loads once");
     assert!(site.heads().iter().all(|head| !head.to_lowercase().contains("cookie:")));
+}
+
+#[tokio::test]
+async fn a_redirect_is_an_answer_and_is_not_followed() {
+    for to in ["/en/", "https://other.example/"] {
+        let site = Peer::start(move |_| redirect(&format!("{to}\r\n{CACHED}Set-Cookie: a=1")));
+        let site = site.await;
+        let report = report_of(site.address).await;
+        let found = lines(&report);
+        assert_eq!(found.len(), 1, "{to}: {found:?}");
+        assert!(
+            found[0].starts_with("shop.example.com/ the edge keeps an answer that sets a cookie"),
+            "{to}: {found:?}"
+        );
+        assert_eq!(site.heads().len(), 2, "{to}: one request for each question");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use allclear::adapters::cloudfront::Role;
-use allclear::adapters::cloudfront::accounts::Accounts;
+use allclear::adapters::cloudfront::accounts::{Accounts, cure};
 use kernel::names::account::AccountName;
 use sandbox::cloudfront::accounts::{self as roles, AccountsStandIn};
 
@@ -157,6 +157,29 @@ async fn a_missing_right_is_named_with_its_statement_in_the_right_account() {
         assert!(error.message.contains(words), "{words}: {}", error.message);
     }
     assert_eq!(create("blog", "EBLOG").await, Ok(()));
+}
+
+#[test]
+fn what_allows_a_call_is_by_the_word_of_aws_and_nothing_allows_what_is_denied_expressly() {
+    let options = Options { role: Some(Role { arn: SHOP.to_owned(), external_id: None }), ..Options::default() };
+    let of = id("ESHOP");
+    let cured = |message: &str| cure(&options, message, Cause::GetInvalidation, Some(&of));
+    let named =
+        "AccessDenied (HTTP 403): User: x is not authorized to perform: cloudfront:GetDistribution on resource: y";
+    for (message, words) in [
+        (named, "cloudfront:GetDistribution\""),
+        ("AccessDenied (HTTP 403): no", "cloudfront:GetInvalidation\""),
+        ("AccessDeniedException (HTTP 403): no", "cloudfront:GetInvalidation\""),
+        (
+            "the role cannot be assumed: AccessDenied: User: x is not authorized to perform: sts:TagSession",
+            "sts:TagSession\"",
+        ),
+        ("the role cannot be assumed: AccessDenied", "sts:AssumeRole\""),
+    ] {
+        assert!(cured(message).is_some_and(|cure| cure.contains(words)), "{words}: {:?}", cured(message));
+    }
+    assert_eq!(cured(&format!("{named} with an explicit deny in an identity-based policy")), None);
+    assert_eq!(cured("ExpiredToken (HTTP 403)"), None, "a right would not help");
 }
 
 /// `shop` has no distribution tenant and no right to any.

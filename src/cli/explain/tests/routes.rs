@@ -29,8 +29,8 @@ async fn where_it_is_off_it_says_what_it_would_be() {
     expect![[r#"
         Would purge   /* of E1
         Paths         /* (from the configuration)
-                      api.example.com: routes lead here by /shop* alone; with allclear.dev/paths: routes no more than that would be purged
-                      www.example.com: routes lead here by /shop* alone; with allclear.dev/paths: routes no more than that would be purged
+                      api.example.com: routes lead here by /shop* alone; with allclear.dev/paths: routes, all purges but the first are of these
+                      www.example.com: routes lead here by /shop* alone; with allclear.dev/paths: routes, all purges but the first are of these
     "#]]
     .assert_eq(&paths(world(Tuning::default(), &[Way::Prefix("/shop".into())])).await);
 }

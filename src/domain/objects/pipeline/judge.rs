@@ -66,6 +66,8 @@ pub enum What {
     Behind(Revision, Environment, Revision),
     /// A target is at this revision again, after that one.
     Back(Revision, Revision),
+    /// A fresh look found this revision, and the watch had shown that one.
+    Moved(Revision, Revision),
 }
 
 impl What {
@@ -91,6 +93,7 @@ impl fmt::Display for Obstacle {
             What::EdgeUnseen => write!(f, "{at}: its edge was not asked for yet"),
             What::Behind(is, other, first) => write!(f, "{at} is at {is}, and {other} at {first}"),
             What::Back(is, had) => write!(f, "{at} went back from {had} to {is}"),
+            What::Moved(is, had) => write!(f, "{at}: a fresh look found {is} where {had} was"),
         }
     }
 }
@@ -274,7 +277,7 @@ pub fn confirms(
             None => {
                 let found = settled(environment, fresh)?;
                 if found != revision {
-                    return obstacle(What::Differs("a fresh look".to_owned(), found.clone(), revision.clone()));
+                    return obstacle(What::Moved(found.clone(), revision.clone()));
                 }
             }
         }

@@ -83,7 +83,7 @@ impl Pipeline {
         let (reason, words) = match pending {
             Pending::Before(obstacle) => match obstacle.what {
                 What::Unknown(..) | What::EdgeUnseen => ("TargetUnknown", words),
-                What::Differs(..) | What::Behind(..) | What::Back(..) => {
+                What::Differs(..) | What::Behind(..) | What::Back(..) | What::Moved(..) => {
                     ("EnvironmentNotReady", format!("Waiting for all targets to have the same revision: {words}"))
                 }
                 What::Absent(_) | What::Unready(..) | What::Unnamed(..) | What::EdgeStale(_) => {

@@ -22,7 +22,8 @@ fn answer(through: &str, status: u16, headers: &str) -> Answer {
     }
     let (started, ended) = (Timestamp::from_millis(0), Timestamp::from_millis(1));
     let headers = Headers::of(lines, Some("cache-tag"));
-    Answer { path: "/".to_owned(), started, ended, status, headers, body: Body::Unread }
+    let path = through.split_once(", ").map(|(_, path)| path).filter(|path| path.starts_with('/')).unwrap_or("/");
+    Answer { path: path.to_owned(), started, ended, status, headers, body: Body::Unread }
 }
 
 #[test]

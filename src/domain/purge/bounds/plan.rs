@@ -51,7 +51,9 @@ impl Plan {
     pub fn covers(&self, other: &Self) -> bool {
         let at_least =
             |(host, paths): (&Host, &PathSet)| other.routed.get(host).is_some_and(|theirs| paths.covers(theirs));
-        self.paths.covers(&other.paths) && self.routed.iter().all(at_least)
+        // A host that this one does not have may share a distribution with one that it has by its routes alone.
+        let has_hosts = self.routed.is_empty() || other.hosts.is_subset(&self.hosts);
+        self.paths.covers(&other.paths) && has_hosts && self.routed.iter().all(at_least)
     }
 
     /// Whether nothing says what to purge.
@@ -192,5 +194,7 @@ mod tests {
         let (all, one, two) = (plan(&[("a.io", "")]), plan(&[("a.io", "/1*")]), plan(&[("a.io", "/1* /2*")]));
         assert!(all.covers(&one) && all.covers(&all) && two.covers(&one) && two.covers(&two));
         assert!(!one.covers(&all) && !one.covers(&two) && !two.covers(&all));
+        let beside = plan(&[("a.io", "/1*"), ("b.io", "/b*")]);
+        assert!(!one.covers(&beside) && !beside.covers(&one), "a host that only one of them has");
     }
 }

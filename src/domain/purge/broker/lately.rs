@@ -16,7 +16,7 @@ const WORKLOADS_MAX: usize = 50;
 /// Bytes of these copies: 4,000 records at 1 KiB. The oldest go first.
 const BYTES_MAX: usize = 4 << 20;
 
-/// A copy as it was published; its state orders it.
+/// A copy as it was published; its state orders it. One that was taken back is empty: an older board cannot bring it back.
 type Copy = ((Seq, u64), Box<str>);
 
 /// See the module's text.
@@ -47,7 +47,9 @@ impl Lately {
     /// Takes in what a board shows of a workload that is kept.
     pub(super) fn hear(&mut self, Heard { member, workload, said, .. }: &Heard) {
         let Some(copies) = self.copies.get_mut(workload) else { return };
-        if copies.get(member).is_some_and(|(state, _)| *state > said.state()) {
+        // Of one state, a removal is the newer.
+        let is_newer = |(state, text): &Copy| *state > said.state() || *state == said.state() && text.is_empty();
+        if copies.get(member).is_some_and(is_newer) {
             return;
         }
         match said {
@@ -55,14 +57,14 @@ impl Lately {
                 let Ok(text) = encode_published(published) else { return };
                 copies.insert(member.clone(), (published.state(), text.into_boxed_str()));
             }
-            Posting::Forget(..) => drop(copies.remove(member)),
+            Posting::Forget(..) => drop(copies.insert(member.clone(), (said.state(), Box::default()))),
         }
         self.limit();
     }
 
     /// What a member last showed of a workload.
     pub(super) fn of(&self, workload: &WorkloadId, member: &Member) -> Option<Published> {
-        let (_, text) = self.copies.get(workload)?.get(member)?;
+        let (_, text) = self.copies.get(workload)?.get(member).filter(|(_, text)| !text.is_empty())?;
         decode_published(text.as_bytes()).ok()
     }
 
@@ -126,7 +128,8 @@ mod tests {
         lately.hear(&heard("eu-2", Posting::Show(record(7, 9))));
         assert_eq!((seq(&lately, "eu-1"), seq(&lately, "eu-2")), (Some(4), Some(8)));
         lately.hear(&heard("eu-2", Posting::Forget(Seq(8), 2)));
-        assert_eq!((seq(&lately, "eu-1"), seq(&lately, "eu-2")), (Some(4), None));
+        lately.hear(&heard("eu-2", Posting::Show(record(8, 1))));
+        assert_eq!((seq(&lately, "eu-1"), seq(&lately, "eu-2")), (Some(4), None), "an older board brings nothing back");
         lately.forget(&"eu-1".into());
         assert_eq!(seq(&lately, "eu-1"), None);
     }

@@ -4,7 +4,7 @@
 //! Open ──ask──▶ every endpoint that serves now, but for those that answered before
 //!   │ ◀── some failed: again after a pause;  some are new: again at once
 //!   ├── a reading finds none that has not answered ──▶ Done
-//!   └── the bound has passed ────────────────────────▶ Left, with the names of those that have not
+//!   └── the bound has passed ────────────────────────▶ Left, with the names of those that have not; Done, where all have
 //! ```
 //!
 //! So one that joins meanwhile is asked, and one that leaves is not waited for. An answer belongs to its question, by number. Each cache is
@@ -138,7 +138,10 @@ impl Asking {
         let is_late = self.late.is_some_and(|late| late <= now);
         let has_ended = ends <= now && self.number > 0 && !self.call.is_asked();
         if is_late || has_ended {
-            self.state = State::Left;
+            // All that were asked have answered: only whether others joined meanwhile is not known.
+            let is_done =
+                !is_late && self.failing.is_empty() && self.call.last_reason().is_none() && !self.cleared.is_empty();
+            self.state = if is_done { State::Done } else { State::Left };
             (self.timer, self.late) = (None, None);
             return None;
         }

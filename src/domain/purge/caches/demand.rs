@@ -72,6 +72,9 @@ fn demand(cache: &Arc<Cache>, scope: &Scope) -> Option<Demand> {
     }
     if let Some(paths) = &scope.of_any {
         cache.hosts.iter().for_each(|own| add(own, paths));
+        if cache.hosts.is_empty() {
+            unasked.push("names that lead to a load balancer (name those it has in hosts)".to_owned());
+        }
     }
     hosts.retain(|host, _| !scope.except.iter().any(|except| except.covers(host)));
     hosts.retain(|host, _| {
@@ -87,6 +90,8 @@ fn demand(cache: &Arc<Cache>, scope: &Scope) -> Option<Demand> {
         for path in asked(cache, paths, share).iter() {
             if path.is_wildcard() && !cache.takes_stars() {
                 unasked.push(format!("{host}{path}, because one {} names one page", cache.method.name()));
+            } else if !is_sent_as_it_is(&cache.path.filled(host, path)) {
+                unasked.push(format!("{host}{path}, because it would become another page on its way"));
             } else if requests.len() < REQUESTS_MAX {
                 requests.insert(request(cache, host, path));
             } else {
@@ -110,6 +115,17 @@ fn asked(cache: &Cache, paths: PathSet, most: usize) -> PathSet {
 fn request(cache: &Cache, host: &Host, path: &Path) -> Request {
     let headers = cache.headers.iter().map(|(name, form)| (name.clone(), form.filled(host, path)));
     Request { host: host.clone(), target: cache.path.filled(host, path), headers: headers.collect() }
+}
+
+/// Whether a client sends this target unchanged. In others it resolves steps and escapes what may not stand there, and the cache would let go
+/// of another page; who sends them refuses that each time, so it is no reason to wait. <https://url.spec.whatwg.org/#path-state>
+fn is_sent_as_it_is(target: &str) -> bool {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let is_step = |segment: &str| matches!(segment.to_ascii_lowercase().replace("%2e", ".").as_str(), "." | "..");
+    let is_changed =
+        |character: char| matches!(character, ' ' | '"' | '#' | '<' | '>') || !character.is_ascii_graphic();
+    let is_path = !path.split('/').any(is_step) && !path.contains(['`', '{', '}', '\\']);
+    is_path && !query.contains('\'') && !target.contains(is_changed)
 }
 
 fn in_words(unasked: Vec<String>) -> Option<String> {
@@ -174,7 +190,21 @@ mod tests {
     fn a_rule_without_a_host_is_about_every_name_that_a_cache_has() {
         let any = Scope { of_any: Some(paths("/x")), ..Scope::default() };
         assert_eq!(asked_of(&cache(Method::Ban, false, "a.io b.io"), &any), only(&["a.io/x", "b.io/x"]));
-        assert_eq!(asked_of(&cache(Method::Ban, false, ""), &any), None);
+        let unasked = "names that lead to a load balancer (name those it has in hosts)";
+        assert_eq!(asked_of(&cache(Method::Ban, false, ""), &any), Some((Vec::new(), unasked.to_owned())));
+    }
+
+    #[test]
+    fn what_would_become_another_page_on_its_way_is_said_at_once() {
+        for target in ["/./a", "/a/..", "/a/%2E%2e/b", "/a?b='c'", "/a b", "/a`"] {
+            assert!(!is_sent_as_it_is(target), "{target}");
+        }
+        for target in ["/", "/a..b", "/*", "/a'b?c=/../d", "/%C3%A9?x=%22"] {
+            assert!(is_sent_as_it_is(target), "{target}");
+        }
+        let (asked, unasked) = asked_of(&cache(Method::Purge, false, ""), &scope("a.io", "/x /a/../b")).unwrap();
+        assert_eq!(asked, ["a.io/x"]);
+        assert_eq!(unasked, "a.io/a/../b, because it would become another page on its way");
     }
 
     #[test]

@@ -59,6 +59,12 @@ impl Month {
         Self((era * 400 + year) * 12 + month + 2)
     }
 
+    /// The month of an invalidation: by CloudFront's word of when it was made, unless our clock says that this is yet to come, by a day or
+    /// more; then one of them is wrong, and all that is counted goes by ours.
+    pub fn of_invalidation(created_ms: Option<i64>, wall_ms: i64) -> Self {
+        Self::of(created_ms.filter(|created| *created < wall_ms.saturating_add(DAY_MS)).unwrap_or(wall_ms))
+    }
+
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -142,8 +148,12 @@ impl Book {
     /// A later month begins with nothing. One that is earlier does not come back: clocks differ by a little.
     fn turn(&mut self, month: Month) {
         if month > self.month {
-            (self.month, self.accounts, self.told) = (month, BTreeMap::new(), BTreeSet::new());
+            self.begin(month);
         }
+    }
+
+    fn begin(&mut self, month: Month) {
+        (self.month, self.accounts, self.told) = (month, BTreeMap::new(), BTreeSet::new());
     }
 
     /// Counts a purge, unless it was counted before; says whether it is news.
@@ -260,7 +270,12 @@ impl Bill {
     /// It is this time by the wall's clock: the month of the book follows.
     fn meet(&mut self, now: Timestamp, wall_ms: i64) {
         let Some(book) = &mut self.book else { return };
-        book.turn(Month::of(wall_ms));
+        let month = Month::of(wall_ms);
+        // No clock is right that differs by so much: the one of an earlier time was wrong, and would stop the count for months.
+        if book.month > month.next() {
+            book.begin(month);
+        }
+        book.turn(month);
         let left_ms = book.month.next().begins_ms().saturating_sub(wall_ms);
         self.turns = Some(now.after(Duration::from_millis(u64::try_from(left_ms).unwrap_or(1).max(1))));
     }

@@ -5,10 +5,9 @@
 
 use serde::Serialize;
 
-use crate::records::record::{Closed, Outcome, Phase, Record};
+use crate::records::record::{Closed, Outcome, Phase, Record, Seen};
 use crate::rollouts::rollout::closed;
 use kernel::id::WorkloadId;
-use proof::tally::Found;
 
 /// A workload whose newest rollout did not end well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,7 +32,7 @@ pub enum Reason {
     Impossible,
     /// Some of its distributions are purged, and the purges of the others can never be made.
     Partly,
-    /// It is purged, and a look at the edge has shown what was there before; no further purge follows.
+    /// It is purged, and a look at the edge has shown what was there before; no member makes a further purge.
     Stale,
 }
 
@@ -137,8 +136,7 @@ fn last(record: &Record) -> Option<&Closed> {
 
 /// Whether a look at the edge, after its last purge, has shown what was there before.
 fn is_seen_stale(record: &Record) -> bool {
-    let seen = last(record).and_then(|closed| closed.seen.as_ref());
-    seen.is_some_and(|seen| seen.found == Found::Stale)
+    last(record).and_then(|closed| closed.seen.as_ref()).is_some_and(Seen::is_stale)
 }
 
 /// The purges that are owed: `E1: AccessDenied`.
@@ -152,8 +150,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::records::record::{Failure, LastSite, Purge, PurgeState, Seen, Vote};
+    use crate::records::record::{Failure, LastSite, Purge, PurgeState, Vote};
     use kernel::id::{Reference, Seq, Vector};
+    use proof::tally::Found;
 
     fn record(phase: Phase, outcome: Option<Outcome>) -> Record {
         let end = |outcome| Closed {
@@ -200,6 +199,10 @@ mod tests {
             assert_eq!(of(found), None, "{found:?}");
         }
         of(Found::Stale);
+        let elsewhere = |seen: Seen| Seen { may_be_over: true, ..seen };
+        let mut looked = record.clone();
+        looked.history[0].seen = looked.history[0].seen.take().map(elsewhere);
+        assert_eq!(reason(&looked), None, "another member may have mended it");
         record.seq = Seq(5);
         assert_eq!(reason(&record), None);
     }

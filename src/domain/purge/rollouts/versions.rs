@@ -8,7 +8,6 @@ use serde::Serialize;
 use crate::records::record::{Closed, Edge, Outcome, Phase, PurgeState, Record};
 use crate::workloads::readiness::Pods;
 use kernel::names::image::brief;
-use proof::tally::Found;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Versions {
@@ -93,7 +92,7 @@ fn stale(record: &Record) -> Option<String> {
     });
     let seen = || {
         let ended = ended(record)?;
-        ended.seen.as_ref().filter(|seen| seen.found == Found::Stale).map(|seen| seen.words.clone())
+        ended.seen.as_ref().filter(|seen| seen.is_stale()).map(|seen| seen.words.clone())
     };
     refused.or_else(seen)
 }
@@ -104,6 +103,7 @@ mod tests {
     use crate::records::record::{Purge, Seen, Vote};
     use kernel::id::{Reference, Seq, Vector};
     use kernel::names::image::{Container, Image, Version};
+    use proof::tally::Found;
 
     fn version(tag: &str) -> Version {
         [(Container::Main("web".into()), Image::parse(&format!("shop/web:{tag}")).unwrap())].into_iter().collect()

@@ -79,7 +79,8 @@ pub struct IngressFact {
     pub tls_hosts: Vec<String>,
     /// Host names (not addresses) of `status.loadBalancer.ingress`.
     pub load_balancers: Vec<String>,
-    /// Whether an annotation of it may make its controller read paths as regular expressions, those of its hosts in other objects too.
+    /// Whether an annotation of it may make its controller read paths as regular expressions, those of its hosts in other objects too, or
+    /// may change in another way which requests they take.
     #[serde(default)]
     pub expressions: bool,
     /// Its annotations; only external-dns' host names are read.

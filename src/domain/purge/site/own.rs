@@ -31,9 +31,11 @@ pub struct RouteClaim {
     pub object: String,
     /// Whether a controller serves it: it has given the Ingress an address, or has accepted the route.
     pub accepted: bool,
-    /// Whether an annotation of it may make its controller read paths as regular expressions, those of its hosts in other objects too.
+    /// Whether an annotation of it may make its controller read paths as regular expressions, those of its hosts in other objects too, or
+    /// may change in another way which requests they take.
     pub expressions: bool,
-    /// Its hosts, and the paths it takes there, each by itself: one that is refused takes no other with it.
+    /// Its hosts, and the paths it takes there, each by itself: one that is refused takes no other with it. None: of one with such an annotation
+    /// not all are kept.
     pub hosts: Vec<(Host, Vec<Path>)>,
 }
 

@@ -88,7 +88,12 @@ impl Gathered {
         let expressions = match (unread, claims) {
             (Some(why), _) => Err(format!("not all Ingresses and routes are read: {why}")),
             (None, Err(why)) => Err(format!("the Ingresses of all namespaces are not read: {why}")),
-            (None, Ok(claims)) => Ok(Expressions::of(claims, &known)),
+            (None, Ok(claims)) => match claims.iter().find(|claim| claim.expressions && claim.hosts.is_empty()) {
+                Some(claim) => {
+                    Err(format!("{} has more hosts than are read, and may change their paths", claim.object))
+                }
+                None => Ok(Expressions::of(claims, &known)),
+            },
         };
         let led = Led::of(pods, self, &known);
         let part = |host: &Host, sources: &BTreeSet<Source>| match &expressions {
@@ -116,7 +121,7 @@ fn part(host: &Host, sources: &BTreeSet<Source>, led: &Led<'_>, expressions: &Ex
         return Routed::All("no rule of an Ingress or a route names it".to_owned());
     }
     if let Some(object) = expressions.over(host) {
-        return Routed::All(format!("{object} may make its controller read all paths of the host as expressions"));
+        return Routed::All(format!("{object} may make its controller take other requests than paths of the host say"));
     }
     let mut share = Share::default();
     share.join(&led.anywhere);

@@ -101,6 +101,8 @@ fn an_edge_that_another_member_knows_to_be_stale_is_amber_at_rest_if_it_was_hear
     assert_eq!(mood(&stale), Mood::Warn);
     let headline = with(&stale, |lines| lines[0].headline());
     assert_eq!(headline, "shop/web is stale at the edge, as us-1 says: / is of before");
+    let remedy = with(&stale, |lines| lines[0].remedy());
+    assert!(remedy.is_some_and(|remedy| remedy.starts_with("ask there: ")), "{remedy:?}");
     let silent = Some("has not been heard from for more than a minute".to_owned());
     assert_eq!(mood(&seen(PartSeen { silent, ..part("us-1", Some("/ is of before")) })), Mood::Good);
     let moves = Observation { rollouts: vec![moving("web", Stage::Purge)], ..stale };

@@ -238,7 +238,8 @@ fn mend(obstacle: Option<&Obstacle>) -> Option<String> {
         | What::EdgeStale(_)
         | What::EdgeUnseen
         | What::Behind(..)
-        | What::Back(..) => None,
+        | What::Back(..)
+        | What::Moved(..) => None,
     }
 }
 

@@ -111,13 +111,14 @@ impl Catalogs {
     fn home(&self, distribution: &DistributionId) -> Option<&AccountName> {
         let is_one = self.accounts.is_one();
         let listed = || self.each.iter().find(|(_, catalog)| is_one || catalog.has(distribution));
-        self.accounts.named_for(distribution).or_else(|| listed().map(|(name, _)| name))
+        // What is listed is seen; what the operator wrote may be old.
+        listed().map(|(name, _)| name).or_else(|| self.accounts.named_for(distribution))
     }
 
     fn ask(&mut self, now: Timestamp, token: Token, namespace: String, plan: Plan, compares: bool) -> Vec<Effect> {
         let asked =
             |plan| if compares { catalog::Event::Compared(token, plan) } else { catalog::Event::Asked(token, plan) };
-        if self.accounts.is_one() {
+        if self.accounts.is_one_for_all() {
             return self.of_account(now, &self.accounts.fallback(), asked(plan));
         }
         let parts: Vec<(AccountName, Plan)> = self
@@ -134,7 +135,8 @@ impl Catalogs {
             old: BTreeMap::new(),
             failed: None,
         };
-        if compares {
+        // The only account is waited for: no other knows anything.
+        if compares && !self.accounts.is_one() {
             self.leave_out(now, &mut question);
         }
         let asks = question.open.clone();
@@ -229,7 +231,7 @@ impl Catalogs {
     }
 
     fn answered(&mut self, name: &AccountName, token: Token, answer: Result<Found, NotFound>) -> Option<Effect> {
-        if self.accounts.is_one() {
+        if self.accounts.is_one_for_all() {
             return Some(Effect::Answer(token, answer));
         }
         let failure = self.each.get(name).and_then(Catalog::failure);

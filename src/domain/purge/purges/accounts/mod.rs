@@ -10,7 +10,7 @@
 //! `catalogs` asks them and puts their answers together; `purgers` gives each order to the account that has its distribution. Nothing is
 //! shared between accounts, so one that is down delays no other.
 //!
-//! With one account both pass everything on as it is.
+//! With one account that is asked for everything, both pass everything on as it is.
 //!
 //! Not for credentials; the adapters have those.
 
@@ -63,6 +63,11 @@ impl Accounts {
     /// Whether there is nothing to tell apart.
     pub fn is_one(&self) -> bool {
         self.0.len() == 1
+    }
+
+    /// Whether there is one, which is asked for everything.
+    fn is_one_for_all(&self) -> bool {
+        self.is_one() && self.0.values().all(|scope| *scope == Scope::default())
     }
 
     /// The account that gets what no account is known to have: that of the pod's own credentials, or else the first.

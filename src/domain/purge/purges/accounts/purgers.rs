@@ -4,9 +4,10 @@
 //! distribution that does not exist, and so be given up.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::Accounts;
-use crate::purges::purge::{self as one, Order, Pace, Purger, Rate};
+use crate::purges::purge::{self as one, Order, Pace, Progress, Purger, Rate};
 use kernel::id::{Reference, Subject};
 use kernel::machine::{Machine, Timestamp};
 use kernel::names::account::AccountName;
@@ -24,6 +25,18 @@ pub enum Event {
     Of(AccountName, one::Event),
 }
 
+/// Why an order waits that is in no account yet.
+const UNPLACED: &str = "waits until it is known which AWS account has the distribution: not all could be listed yet";
+
+/// An order that waits for its account.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Unplaced {
+    since: Timestamp,
+    order: Order,
+    /// Who ordered it was told that it takes too long.
+    is_told: bool,
+}
+
 /// Do this in that account.
 pub type Effect = (AccountName, one::Effect);
 
@@ -31,23 +44,23 @@ pub type Effect = (AccountName, one::Effect);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Purgers {
     each: BTreeMap<AccountName, Purger>,
-    /// Orders of which it is not known which account has their distributions, each with since when.
-    unplaced: BTreeMap<Reference, (Timestamp, Order)>,
+    /// Orders of which it is not known which account has their distributions.
+    unplaced: BTreeMap<Reference, Unplaced>,
+    /// When one of them takes too long.
+    timeout: Duration,
 }
 
 impl Purgers {
     /// One for each account, with nothing on its way.
     pub fn new(accounts: &Accounts, pace: &Pace) -> Self {
         let each = accounts.names().map(|name| (name.clone(), Purger::new(pace.clone()))).collect();
-        Self { each, unplaced: BTreeMap::new() }
+        Self { each, unplaced: BTreeMap::new(), timeout: pace.completion_timeout }
     }
 
     /// Purges on their way, each in words: what an operator reads while waiting.
     pub fn describe(&self, now: Timestamp) -> Vec<(Reference, DistributionId, String)> {
-        let words = "waits until it is known which AWS account has the distribution: not all could be listed yet";
-        let unplaced = self.unplaced.values();
-        let unplaced =
-            unplaced.map(|(_, order)| (order.reference.clone(), order.distribution.clone(), words.to_owned()));
+        let orders = self.unplaced.values().map(|waiting| &waiting.order);
+        let unplaced = orders.map(|order| (order.reference.clone(), order.distribution.clone(), UNPLACED.to_owned()));
         self.each.values().flat_map(|purger| purger.describe(now)).chain(unplaced).collect()
     }
 
@@ -64,13 +77,32 @@ impl Purgers {
 
     /// The orders that wait for an account, each with its distribution, and since when.
     pub fn unplaced(&self) -> impl Iterator<Item = (&Reference, &DistributionId, Timestamp)> {
-        self.unplaced.iter().map(|(reference, (since, order))| (reference, &order.distribution, *since))
+        self.unplaced.iter().map(|(reference, waiting)| (reference, &waiting.order.distribution, waiting.since))
+    }
+
+    /// An order that waits for an account.
+    pub fn waiting(&self, reference: &Reference) -> Option<&Order> {
+        self.unplaced.get(reference).map(|waiting| &waiting.order)
     }
 
     fn of_account(&mut self, now: Timestamp, name: AccountName, event: one::Event) -> Vec<Effect> {
         let Some(purger) = self.each.get_mut(&name) else { return Vec::new() };
         let effects = purger.step(now, event);
         effects.into_iter().map(|effect| (name.clone(), effect)).collect()
+    }
+
+    /// Tells each order that waits for too long, once. The account is that which repeats the report should nobody take it.
+    fn tell_late(&mut self, now: Timestamp) -> Vec<Effect> {
+        let Some(account) = self.each.keys().next() else { return Vec::new() };
+        let mut effects = Vec::new();
+        for Unplaced { since, order, is_told } in self.unplaced.values_mut() {
+            if since.after(self.timeout) <= now && !std::mem::replace(is_told, true) {
+                let overdue = Progress::Overdue(UNPLACED.to_owned());
+                let report = one::Effect::Report(order.subject.clone(), order.reference.clone(), overdue);
+                effects.push((account.clone(), report));
+            }
+        }
+        effects
     }
 
     /// Does the same in each account.
@@ -91,12 +123,14 @@ impl Machine for Purgers {
                 self.of_account(now, name, one::Event::Ordered(order))
             }
             Event::Ordered(None, order) => {
-                let since = self.unplaced.get(&order.reference).map_or(now, |(since, _)| *since);
-                self.unplaced.insert(order.reference.clone(), (since, order));
+                let since = self.unplaced.get(&order.reference).map_or(now, |waiting| waiting.since);
+                // Who orders again may have forgotten what it was told.
+                let waiting = Unplaced { since, order, is_told: false };
+                self.unplaced.insert(waiting.order.reference.clone(), waiting);
                 Vec::new()
             }
             Event::Placed(reference, name) => match self.unplaced.remove(&reference) {
-                Some((_, order)) => self.of_account(now, name, one::Event::Ordered(order)),
+                Some(Unplaced { order, .. }) => self.of_account(now, name, one::Event::Ordered(order)),
                 None => Vec::new(),
             },
             Event::Retried(subject) => self.of_all(|purger| purger.step(now, one::Event::Retried(subject.clone()))),
@@ -105,10 +139,14 @@ impl Machine for Purgers {
     }
 
     fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
-        self.of_all(|purger| purger.tick(now))
+        let mut effects = self.of_all(|purger| purger.tick(now));
+        effects.extend(self.tell_late(now));
+        effects
     }
 
     fn next_deadline(&self) -> Option<Timestamp> {
-        self.each.values().filter_map(Purger::next_deadline).min()
+        let untold = self.unplaced.values().filter(|waiting| !waiting.is_told);
+        let late = untold.map(|waiting| waiting.since.after(self.timeout));
+        self.each.values().filter_map(Purger::next_deadline).chain(late).min()
     }
 }

@@ -33,6 +33,7 @@ fn distribution(id: &str, alias: &str) -> Distribution {
         enabled: true,
         staging: false,
         tenant_only: false,
+        rewrites: false,
         cache_tags: false,
     }
 }
@@ -217,6 +218,34 @@ fn an_account_is_asked_for_its_own_alone() {
     assert_eq!(found(own(&[], &[], &["EC"])), all(&["EA", "EC"]));
 }
 
+#[test]
+fn an_only_account_is_asked_for_its_own_alone_too() {
+    let own = Scope {
+        hosts: [Host::parse("shop.example.com").unwrap()].into(),
+        namespaces: ["shop".to_owned()].into(),
+        ..Scope::default()
+    };
+    let one = Accounts::new([(name("a"), own)].into());
+    let mut catalogs = Catalogs::new(one, &Freshness::default(), false);
+    drop(catalogs.step(at(0), Event::Begun));
+    drop(listed(&mut catalogs, 1, "a", &[("EA", "shop.example.com"), ("EB", "blog.example.com")]));
+    assert_eq!(answer(&asked(&mut catalogs, 2, &["shop.example.com", "blog.example.com"])), all(&["EA"]));
+    assert_eq!(answer(&asked(&mut catalogs, 3, &["blog.example.com"])), all(&[]));
+    let other = Event::Asked(1, "blog".to_owned(), plan(&["shop.example.com"]));
+    assert_eq!(answer(&catalogs.step(at(4), other)), all(&[]), "another namespace");
+}
+
+#[test]
+fn a_listing_that_has_a_distribution_is_believed_before_the_configuration() {
+    let scope = Scope { distributions: ["EA".parse().unwrap(), "EB".parse().unwrap()].into(), ..Scope::default() };
+    let mut catalogs = Catalogs::new(accounts([("a", Scope::default()), ("b", scope)]), &Freshness::default(), false);
+    drop(catalogs.step(at(0), Event::Begun));
+    assert_eq!(catalogs.account_of(&"EA".parse().unwrap(), at(0)), Some(name("b")), "before any listing");
+    drop(listed(&mut catalogs, 1, "a", &[("EA", "shop.example.com")]));
+    assert_eq!(catalogs.account_of(&"EA".parse().unwrap(), at(1)), Some(name("a")));
+    assert_eq!(catalogs.account_of(&"EB".parse().unwrap(), at(1)), Some(name("b")));
+}
+
 /// Whatever happens, one account is as its machines are without the others.
 #[test]
 fn with_one_account_nothing_is_different() {
@@ -336,6 +365,22 @@ fn an_order_waits_until_its_account_is_known_and_is_sent_to_no_other() {
     let effects = purgers.step(at(3), purging::Event::Placed(reference, account));
     assert_eq!(created(&effects), [("b".to_owned(), "r1".to_owned())]);
     assert!(purgers.unplaced().next().is_none());
+}
+
+#[test]
+fn an_order_that_waits_for_its_account_for_too_long_is_told_once() {
+    let mut purgers = Purgers::new(&two(), &Pace::default());
+    let late = at(1).after(Pace::default().completion_timeout);
+    drop(purgers.step(at(1), purging::Event::Ordered(None, order("r1", "EB"))));
+    assert_eq!((purgers.tick(at(60)), purgers.next_deadline()), (Vec::new(), Some(late)));
+    let told = purgers.tick(late);
+    let [(_, purge::Effect::Report(_, reference, purge::Progress::Overdue(why)))] = told.as_slice() else {
+        panic!("{told:?}")
+    };
+    assert_eq!((reference.to_string(), why.contains("which AWS account")), ("r1".to_owned(), true));
+    assert_eq!((purgers.tick(late), purgers.next_deadline()), (Vec::new(), None));
+    drop(purgers.step(late, purging::Event::Ordered(None, order("r1", "EB"))));
+    assert_eq!(purgers.tick(late).len(), 1, "who orders it again");
 }
 
 #[test]

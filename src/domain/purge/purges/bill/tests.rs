@@ -163,6 +163,37 @@ fn a_new_month_begins_with_nothing_by_itself_and_late_news_of_the_old_one_is_not
 }
 
 #[test]
+fn a_clock_that_was_wrong_by_months_does_not_stop_the_count() {
+    let (january, march) = (Month::of(DECEMBER).next(), Month::of(DECEMBER).next().next().next());
+    let mut bill = read(0, None);
+    let kept = stored(&bill.step(at(2), purge("a", "r1", 9, march.begins_ms()))).expect("it is stored");
+    assert_eq!(kept.month, march);
+    drop(bill.step(at(3), purge("a", "r2", 2, NOVEMBER)));
+    assert_eq!(sums(&bill), [("a".to_owned(), 2, 0)], "the clock was set right");
+    let mut next = read(0, Some(kept));
+    drop(next.step(at(2), purge("a", "r3", 4, NOVEMBER)));
+    assert_eq!(sums(&next), [("a".to_owned(), 4, 0)], "by the next life");
+    // A clock that differs by a little does not take the sums away.
+    for (kept, begun) in [(january, Month::of(NOVEMBER)), (Month::of(DECEMBER), Month::of(DECEMBER))] {
+        let bill = read(0, Some(Book { month: kept, ..Book::default() }));
+        assert_eq!(bill.book().map(|book| book.month), Some(begun));
+    }
+}
+
+#[test]
+fn the_month_of_an_invalidation_is_by_the_word_of_cloudfront_unless_that_is_yet_to_come() {
+    for (created_ms, wall_ms, words) in [
+        (None, NOVEMBER, "2026-11"),
+        (Some(DECEMBER - 1), DECEMBER + 1, "2026-11"),
+        (Some(DECEMBER), DECEMBER - 1, "2026-12"),
+        (Some(DECEMBER), NOVEMBER, "2026-11"),
+        (Some(i64::MAX), i64::MAX, "292278994-08"),
+    ] {
+        assert_eq!(Month::of_invalidation(created_ms, wall_ms).words(), words, "{created_ms:?} {wall_ms}");
+    }
+}
+
+#[test]
 fn the_first_thousand_is_free() {
     let words = |paths| Sum { paths, saved: 2 }.words();
     assert_eq!(words(1_000), "1000 paths (within the free 1000), 2 saved by sharing");

@@ -4,22 +4,23 @@
 //! ```text
 //! distributions listed ──▶ none is for distribution tenants ─────────────▶ that is the listing
 //!      └──▶ some are ──▶ their distribution tenants listed ──────────────▶ that is the listing
-//!                 ├──▶ not allowed ──▶ the listing, with those known before; it can be seen
+//!                 ├──▶ our identity lacks the right ──▶ the listing, with those known before; it can be seen
 //!                 └──▶ failed ──▶ the same, and what it does not know waits, as where the distributions could not be listed
 //! a host that the listing does not have ──▶ asked for by domain, once for each listing ──▶ answered
 //! ```
 //!
 //! An account may have more distribution tenants than its listing shows us (`CloudFront` bounds it), or one that was made after it. So a
-//! host without a distribution is asked for by its name. That adds to what is known: where it fails, the listing holds, which is newer than
-//! the question.
+//! host without a distribution is asked for by its name. Where that fails, the host waits: it is asked for again after the next listing. Where
+//! it is not allowed, the listing holds, which is newer than the question.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Catalog, Effect, Question, Token};
+use super::{Catalog, Effect, NotFound, Question, Token};
 use crate::purges::purge::CdnErrorClass;
 use kernel::machine::Timestamp;
 use kernel::names::distribution::{Distribution, DistributionId};
 use kernel::names::host::Host;
+use kernel::refusal::Cause;
 
 /// Hosts of one plan that are asked for by domain after a listing, one call each. A workload has a few; of those beyond, the listing holds.
 pub const DOMAINS_ASKED_MAX: usize = 10;
@@ -35,6 +36,8 @@ pub(super) struct DistributionTenants {
     pub(super) denied: Option<String>,
     /// Hosts that were asked for since the last listing, and whether the answer is still to come.
     asked: BTreeMap<Host, bool>,
+    /// Those of them whose answer failed, each with why.
+    unheard: BTreeMap<Host, String>,
     /// Questions that wait for such answers.
     asking: BTreeMap<Token, Question>,
 }
@@ -81,22 +84,13 @@ impl Catalog {
                 self.listed(now, listing)
             }
             // Asking again does not help, and others must not wait for a right.
-            Err((CdnErrorClass::Denied, why)) => {
+            Err((class, why)) if lacks(class, Cause::ListDistributionTenants, &why) => {
                 listing.extend(known());
                 (self.distribution_tenants.failed, self.distribution_tenants.denied) = (false, Some(why));
                 self.listed(now, listing)
             }
-            Err((
-                CdnErrorClass::Throttled
-                | CdnErrorClass::TooManyInProgress
-                | CdnErrorClass::Ambiguous
-                | CdnErrorClass::Gone
-                | CdnErrorClass::NoSuchInvalidation
-                | CdnErrorClass::ReferenceReused
-                | CdnErrorClass::Refused
-                | CdnErrorClass::Unexpected,
-                why,
-            )) => {
+            // Credentials that are expired or wrong say nothing about rights.
+            Err((_, why)) => {
                 listing.extend(known());
                 self.distribution_tenants.failed = true;
                 self.take(now, listing);
@@ -134,12 +128,16 @@ impl Catalog {
         host: Host,
         answer: Result<Option<Distribution>, (CdnErrorClass, String)>,
     ) -> Vec<Effect> {
+        self.distribution_tenants.unheard.remove(&host);
         match answer {
             Ok(Some(tenant)) => self.index.add(tenant),
             Ok(None) => {}
-            Err((CdnErrorClass::Denied, why)) => self.distribution_tenants.denied = Some(why),
-            // The listing holds.
-            Err(_) => {}
+            Err((class, why)) if lacks(class, Cause::FindDistributionTenant, &why) => {
+                self.distribution_tenants.denied = Some(why);
+            }
+            // A domain that is none there: the listing holds.
+            Err((CdnErrorClass::Refused, _)) => {}
+            Err((_, why)) => drop(self.distribution_tenants.unheard.insert(host.clone(), why)),
         }
         self.distribution_tenants.asked.insert(host, false);
         let awaited = |question: &Question| {
@@ -148,12 +146,29 @@ impl Catalog {
         let asking = std::mem::take(&mut self.distribution_tenants.asking).into_iter();
         let (waiting, ready): (BTreeMap<_, _>, BTreeMap<_, _>) = asking.partition(|(_, question)| awaited(question));
         self.distribution_tenants.asking = waiting;
-        ready.into_iter().flat_map(|(token, question)| self.answer_by_listing(now, token, &question)).collect()
+        let told = |(token, question): (Token, Question)| match self.unheard_of(&question) {
+            Some(why) => self.answer(now, token, &question, Err(NotFound(why))),
+            None => self.answer_by_listing(now, token, &question),
+        };
+        ready.into_iter().flat_map(told).collect()
+    }
+
+    /// Why it is not known whether something serves a host of this question, where asking for it failed.
+    fn unheard_of(&self, question: &Question) -> Option<String> {
+        let plan = &question.plan;
+        let unserved = self.index.matches_except(&plan.hosts, [""; 0], &plan.except).unmatched;
+        unserved.into_iter().find_map(|host| self.distribution_tenants.unheard.get(&host).cloned())
     }
 
     /// A new listing: hosts that it lacks may be asked for again. What waits for an answer by domain is answered by the listing, or asks anew.
     pub(super) fn forget_domains(&mut self) {
         self.distribution_tenants.asked.clear();
+        self.distribution_tenants.unheard.clear();
         self.waiting.append(&mut self.distribution_tenants.asking);
     }
+}
+
+/// Whether our identity is known and lacks the right.
+fn lacks(class: CdnErrorClass, right: Cause, why: &str) -> bool {
+    class.cause(right, why) == Some(right)
 }

@@ -45,6 +45,9 @@ pub struct Proving {
     /// Its further purge sends everything: what its paths are too many for is one path.
     #[serde(rename = "w", default, skip_serializing_if = "super::is_default")]
     pub widened: bool,
+    /// This member only looks: another one may purge once more, and this look would not see that.
+    #[serde(rename = "o", default, skip_serializing_if = "super::is_default")]
+    pub only_looks: bool,
 }
 
 /// What was found at the edge after a rollout, by the last word about it.
@@ -54,11 +57,20 @@ pub struct Seen {
     pub found: Found,
     #[serde(rename = "w")]
     pub words: String,
+    /// Another member may have purged once more since.
+    #[serde(rename = "o", default, skip_serializing_if = "super::is_default")]
+    pub may_be_over: bool,
 }
 
 impl Seen {
     pub fn new(found: Found, words: &str) -> Self {
-        Self { found, words: text::phrase(words, SEEN_BYTES_MAX).to_owned() }
+        Self { found, words: text::phrase(words, SEEN_BYTES_MAX).to_owned(), may_be_over: false }
+    }
+
+    /// Whether the edge had what was there before, as far as is known here. What another member may have purged once
+    /// more since, that one knows: here it would stay for ever.
+    pub fn is_stale(&self) -> bool {
+        self.found == Found::Stale && !self.may_be_over
     }
 }
 
@@ -126,7 +138,9 @@ impl Record {
         for proving in Arc::make_mut(&mut self.looks).values_mut() {
             let Some(closed) = self.history.iter_mut().find(|closed| closed.seq == proving.seq) else { continue };
             let Some(seen) = proving.seen.take() else { continue };
-            if closed.seen.as_ref().is_none_or(|known| known.found <= seen.found) {
+            // Of two that are as bad, what may be over does not hide what is not.
+            let weight = |seen: &Seen| (seen.found, !seen.may_be_over);
+            if closed.seen.as_ref().is_none_or(|known| weight(known) <= weight(&seen)) {
                 closed.seen = Some(seen);
             }
         }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{VOTE_ROUTED_BYTES_MAX, those_that_fit};
-use super::{Outcome, Record};
+use super::{Outcome, Record, is_default};
 use kernel::id::Seq;
 use kernel::names::host::Host;
 use kernel::names::paths::PathSet;
@@ -28,6 +28,9 @@ pub struct Routes {
     /// What was voted for, where that is more: it is to be purged until that is done.
     #[serde(rename = "v", default, skip_serializing_if = "Option::is_none")]
     voted: Option<ByHost>,
+    /// How many votes for the same rollout had been purged by then, or were still open: one is voted for again when others of its group change.
+    #[serde(rename = "d", default, skip_serializing_if = "is_default")]
+    earlier: usize,
 }
 
 impl Routes {
@@ -38,14 +41,21 @@ impl Routes {
         let both = |(host, paths): (&Host, &PathSet)| Some((host.clone(), paths.union(before?.get(host)?)));
         let voted = those_that_fit(&now.iter().filter_map(both).collect(), VOTE_ROUTED_BYTES_MAX);
         let more = (voted != now).then(|| voted.clone());
-        (voted, Self { seq, now, voted: more })
+        let open = record.votes.iter().filter(|vote| vote.seq == seq && vote.closed.is_none()).count();
+        (voted, Self { seq, now, voted: more, earlier: purged(record, seq).saturating_add(open) })
     }
 
-    /// By which answers may still be kept: those of the last vote, and, unless all of that is purged, those of the ones before.
+    /// By which answers may still be kept: those of the last vote, and, unless all of that is purged, those of the ones before. Where the
+    /// history has forgotten a purge, that is taken for not done, which is wider.
     fn left(&self, record: &Record) -> &ByHost {
-        let is_done = record.history.iter().any(|closed| closed.seq == self.seq && closed.outcome == Outcome::Purged);
+        let is_done = purged(record, self.seq) > self.earlier;
         self.voted.as_ref().filter(|_| !is_done).unwrap_or(&self.now)
     }
+}
+
+/// How many votes for this rollout the history has as purged.
+fn purged(record: &Record, seq: Seq) -> usize {
+    record.history.iter().filter(|closed| closed.seq == seq && closed.outcome == Outcome::Purged).count()
 }
 
 #[cfg(test)]
@@ -62,11 +72,15 @@ mod tests {
         of.iter().map(|(host, paths)| format!("{host}: {paths}")).collect()
     }
 
-    /// The votes for what led to it each time, and whether each was purged.
+    /// The votes for what led to it each time, and whether each was purged; each for a rollout of its own.
     fn votes(times: &[(&[(&str, &str)], bool)]) -> Vec<Vec<String>> {
+        votes_for(times, |at| Seq(at as u64 + 2))
+    }
+
+    fn votes_for(times: &[(&[(&str, &str)], bool)], seq: fn(usize) -> Seq) -> Vec<Vec<String>> {
         let mut record = Record::first(Seq(1));
         let vote = |(at, (now, purged)): (usize, &(&[(&str, &str)], bool))| {
-            let seq = Seq(at as u64 + 2);
+            let seq = seq(at);
             let (voted, routes) = Routes::vote(&record, seq, &by_host(now));
             record.routes = Some(Box::new(routes));
             let outcome = if *purged { Outcome::Purged } else { Outcome::Superseded };
@@ -94,6 +108,14 @@ mod tests {
         assert_eq!(seen[2..], [vec!["a.io: /1* /2* /3*"], vec!["a.io: /1* /2* /3*"]]);
         let seen = votes(&[(&one, false), (&two, true), (&two, true)]);
         assert_eq!(seen[1..], [vec![], vec!["a.io: /2*"]], "what the first vote was about was everything");
+    }
+
+    #[test]
+    fn an_earlier_purge_of_the_same_rollout_is_not_that_of_its_last_vote() {
+        let (one, two, three) = ([("a.io", "/1*")], [("a.io", "/2*")], [("a.io", "/3*")]);
+        let seen = votes_for(&[(&one, true), (&two, false), (&three, true), (&three, true)], |_| Seq(2));
+        let words = |paths: &str| vec![format!("a.io: {paths}")];
+        assert_eq!(seen[1..], [words("/1* /2*"), words("/1* /2* /3*"), words("/3*")]);
     }
 
     #[test]

@@ -73,13 +73,14 @@ impl Rollout {
         if caches.vote.as_ref().is_none_or(|clearing| !clearing.is_of(&of, &demands)) {
             caches.put_off(now);
         }
+        let bound = demands.iter().map(|demand| demand.cache.timeout).max().unwrap_or_default();
+        caches.forget_spent(now, bound);
         let clearing = caches.vote.get_or_insert_with(|| Clearing::new(of, now, &demands));
         let had_ended = clearing.ended.is_some();
         let effects = clearing.go_on(now, caches.spent, &mut caches.asked);
         if clearing.ended.is_none() {
             return Cleared::Waits(effects);
         }
-        let bound = demands.iter().map(|demand| demand.cache.timeout).max().unwrap_or_default();
         let took = clearing.took(now);
         let is_outdated = took >= SITE_STAYS && took.saturating_add(caches.spent) < bound;
         let again = is_outdated && !std::mem::replace(&mut clearing.refound, true);
@@ -133,7 +134,7 @@ impl Rollout {
             effects.extend(clearing.go_on(now, Duration::ZERO, &mut caches.asked));
             if clearing.ended.is_some() {
                 let left = if had_ended { Vec::new() } else { clearing.left() };
-                self.tell_of_caches(now, &left);
+                self.tell_of_caches_again(now, reference, &left);
                 ready.insert(reference.clone());
             }
         }
@@ -150,12 +151,26 @@ impl Rollout {
             let beside = if draft.remark.is_empty() { String::new() } else { format!("{}; ", draft.remark) };
             draft.remark = short(&format!("{beside}went on without caches: {left}")).to_owned();
         }
-        let message = format!(
-            "caches between are not purged as a whole: {left}. It goes on; what they still have may bring the old version back to \
-             the edge. See whether allclear reaches their pods (NetworkPolicy), and what [[cache]] says"
-        );
-        self.announce(now, Kind::WorkloadFaulty, message);
+        self.announce(now, Kind::WorkloadFaulty, message(&left));
     }
+
+    /// The same before a further purge. The rollout that it belongs to may have ended long ago, so the present one is not about it.
+    fn tell_of_caches_again(&mut self, now: Timestamp, again: &Reference, left: &[String]) {
+        if left.is_empty() {
+            return;
+        }
+        let of = self.record.draft.as_ref().and_then(|draft| draft.look_of_again(again));
+        let Some((first, round)) = of.map(|(first, round)| (first.clone(), round)) else { return };
+        let detail = format!("again {round}/caches");
+        self.tell_of_look(now, &first, Kind::WorkloadFaulty, &detail, message(&left.join("; ")));
+    }
+}
+
+fn message(left: &str) -> String {
+    format!(
+        "caches between are not purged as a whole: {left}. It goes on; what they still have may bring the old version back to \
+         the edge. See whether allclear reaches their pods (NetworkPolicy), and what [[cache]] says"
+    )
 }
 
 fn again_of(policy: &Policy, hosts: &BTreeSet<Host>, paths: &PathSet) -> Vec<Demand> {

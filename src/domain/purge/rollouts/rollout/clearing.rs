@@ -28,6 +28,8 @@ pub(super) struct Caches {
     pub(super) again: BTreeMap<Reference, Clearing>,
     /// How long votes have waited since the last one that was cast, but for the wait under way.
     pub(super) spent: Duration,
+    /// When the last of these waits ended.
+    spent_until: Option<Timestamp>,
     /// How many questions were asked.
     pub(super) asked: u32,
 }
@@ -88,12 +90,21 @@ impl Caches {
     pub(super) fn put_off(&mut self, now: Timestamp) {
         if let Some(left) = self.vote.take() {
             self.spent = self.spent.saturating_add(left.took(now));
+            self.spent_until = (!self.spent.is_zero()).then(|| left.ended.unwrap_or(now));
+        }
+    }
+
+    /// Waits that ended longer ago than this bound were for something else, and take no time from the next one.
+    pub(super) fn forget_spent(&mut self, now: Timestamp, bound: Duration) {
+        let is_old = self.spent_until.is_some_and(|until| until.after(bound) < now);
+        if self.vote.is_none() && is_old {
+            (self.spent, self.spent_until) = (Duration::ZERO, None);
         }
     }
 
     /// The vote was cast.
     pub(super) fn voted(&mut self) {
-        (self.vote, self.spent) = (None, Duration::ZERO);
+        (self.vote, self.spent, self.spent_until) = (None, Duration::ZERO, None);
     }
 
     /// Whether an answer before a vote is outstanding.
@@ -141,5 +152,21 @@ impl Caches {
         let most = most.map(|asking| asking.demand().cache.timeout).max()?;
         let waited = text::duration(clearing.took(now).saturating_add(self.spent));
         Some(format!("purges caches first: {}; {waited} of {} at most", waits.join("; "), text::duration(most)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_of_long_ago_takes_no_time_from_the_next_one() {
+        let bound = Duration::from_secs(60);
+        let at = |seconds: u64| Timestamp::from_millis(seconds * 1000);
+        let mut caches = Caches { spent: Duration::from_secs(50), spent_until: Some(at(50)), ..Caches::default() };
+        caches.forget_spent(at(110), bound);
+        assert_eq!(caches.spent, Duration::from_secs(50));
+        caches.forget_spent(at(111), bound);
+        assert_eq!(caches.spent, Duration::ZERO);
     }
 }

@@ -147,7 +147,8 @@ impl Rollout {
         let (distribution, noticed) = (id.clone(), before.map(|before| before.noticed).unwrap_or_default());
         let proving = look.as_ref().map(|look| {
             let look = look.stored().clone();
-            Proving { distribution, seq, rollout, change, look, noticed, seen: None, widened: false }
+            let only_looks = !may_purge && proven.again != Again::default();
+            Proving { distribution, seq, rollout, change, look, noticed, seen: None, widened: false, only_looks }
         });
         let has_room = |proving: &Proving| record_codec::room(draft) > proving.bytes_at_most();
         match (look, proving) {
@@ -291,7 +292,10 @@ impl Rollout {
                 look::Effect::Tell(verdict) if verdict.follows == Follows::Again => {}
                 look::Effect::Tell(verdict) => {
                     let seen = Seen::new(verdict.found, &verdict.words);
-                    draft.change_look(reference, |proving| proving.seen = Some(seen));
+                    let is_helpless = verdict.follows == Follows::Helpless;
+                    draft.change_look(reference, |proving| {
+                        proving.seen = Some(Seen { may_be_over: proving.only_looks && !is_helpless, ..seen });
+                    });
                     self.tell_of_look(now, reference, kind_of(&verdict), &verdict.round.to_string(), verdict.words);
                 }
                 look::Effect::End => effects.push(Effect::LeaveEdge(reference.clone())),
@@ -415,7 +419,14 @@ impl Rollout {
     }
 
     /// Writes a notice about a look into the draft, once for each detail.
-    fn tell_of_look(&mut self, now: Timestamp, reference: &Reference, kind: Kind, detail: &str, message: String) {
+    pub(super) fn tell_of_look(
+        &mut self,
+        now: Timestamp,
+        reference: &Reference,
+        kind: Kind,
+        detail: &str,
+        message: String,
+    ) {
         let member = self.identity.member.clone();
         let own = if self.identity.is_alone() { String::new() } else { format!("/{member}") };
         let at_ms = self.identity.wall_ms(now);

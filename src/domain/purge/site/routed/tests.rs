@@ -113,6 +113,9 @@ fn an_expression_anywhere_on_the_host_makes_it_everything() {
     assert!(led_by(facts(vec![own])).iter().all(|line| line.contains("Ingress shop/one may make")), "known here first");
     let seen = by(&[claim("*.b.io", true)]);
     assert!(seen[0] == "a.io: /a*" && seen[1].contains("Ingress other/regex"), "{seen:?}");
+    let unknown = RouteClaim { hosts: Vec::new(), ..claim("c.io", true) };
+    let seen = by(&[unknown]);
+    assert!(seen.iter().all(|line| line.contains("more hosts than are read")), "{seen:?}");
 }
 
 #[test]

@@ -4,13 +4,17 @@ use super::*;
 
 const TENANT: &str = "tenant.example.com";
 
+/// What CloudFront says to who is known and may not.
+const NOT_ALLOWED: &str = "no tenants of b: AccessDenied (HTTP 403)";
+
 fn tenants(all: &[(&str, &str)]) -> catalog::Event {
     let tenant = |(id, domain): &(&str, &str)| Distribution { domain_name: String::new(), ..distribution(id, domain) };
     catalog::Event::DistributionTenantsListed(Ok(all.iter().map(tenant).collect()))
 }
 
 fn refused(class: purge::CdnErrorClass) -> catalog::Event {
-    catalog::Event::DistributionTenantsListed(Err((class, "no tenants of b".to_owned())))
+    let why = if class == purge::CdnErrorClass::Denied { NOT_ALLOWED } else { "no tenants of b" };
+    catalog::Event::DistributionTenantsListed(Err((class, why.to_owned())))
 }
 
 fn of(catalogs: &mut Catalogs, seconds: u64, account: &str, event: catalog::Event) -> Vec<Effect> {
@@ -85,7 +89,7 @@ fn a_purge_of_a_distribution_tenant_is_sent_to_no_other_account_while_its_own_ma
         assert_eq!(catalogs.account_of(&tenant, at(0)), Some(name("b")));
     }
     let troubles = begun(refused(purge::CdnErrorClass::Denied)).troubles(at(2));
-    assert_eq!(troubles, ["distribution tenants that are not known are not purged: no tenants of b"]);
+    assert_eq!(troubles, [format!("distribution tenants that are not known are not purged: {NOT_ALLOWED}")]);
 }
 
 #[test]

@@ -20,8 +20,16 @@ fn tenants(tenants: &[(&str, &str)]) -> Event {
     Event::DistributionTenantsListed(Ok(tenants.iter().map(|(id, domain)| tenant(id, domain)).collect()))
 }
 
+/// What CloudFront says to who is known and may not.
+const NOT_ALLOWED: &str = "AccessDenied (HTTP 403)";
+
 fn failed(class: CdnErrorClass) -> Event {
-    Event::DistributionTenantsListed(Err((class, "no".to_owned())))
+    let why = if class == CdnErrorClass::Denied { NOT_ALLOWED } else { "no" };
+    Event::DistributionTenantsListed(Err((class, why.to_owned())))
+}
+
+fn by_domain_failed(host: &str, class: CdnErrorClass, why: &str) -> Event {
+    Event::DistributionTenantFound(Host::parse(host).unwrap(), Err((class, why.to_owned())))
 }
 
 fn asked_for(host: &str) -> Effect {
@@ -91,10 +99,9 @@ fn where_they_may_not_be_listed_nobody_waits_and_it_can_be_seen() {
     let denied = catalog.step(at(1), failed(CdnErrorClass::Denied));
     assert_eq!(found(&denied), [of(1, &["E1"], Listing::After)]);
     assert_eq!(denied[1..], [asked_for(SHOP)], "that is another right");
-    let denied =
-        Event::DistributionTenantFound(Host::parse(SHOP).unwrap(), Err((CdnErrorClass::Denied, "no".to_owned())));
+    let denied = by_domain_failed(SHOP, CdnErrorClass::Denied, NOT_ALLOWED);
     assert_eq!(found(&catalog.step(at(1), denied)), [of(2, &[], Listing::After)]);
-    assert_eq!(catalog.distribution_tenants_denied(), Some("no"));
+    assert_eq!(catalog.distribution_tenants_denied(), Some(NOT_ALLOWED));
     catalog.tick(at(601));
     catalog.step(at(601), listing());
     catalog.step(at(602), tenants(&[("dt_a", SHOP)]));
@@ -178,21 +185,40 @@ fn a_host_that_the_listing_lacks_is_asked_for_by_its_domain_once_for_each_listin
 
 // Faults: F9
 #[test]
-fn an_answer_by_domain_that_fails_leaves_the_listing_as_it_is() {
+fn expired_credentials_are_no_missing_right() {
+    let mut catalog = Catalog::new(Freshness::default());
+    catalog.step(at(0), Event::Asked(1, plan(SHOP)));
+    catalog.step(at(0), listing());
+    let expired = "ExpiredToken (HTTP 403)";
+    let answer = Event::DistributionTenantsListed(Err((CdnErrorClass::Denied, expired.to_owned())));
+    assert_eq!(catalog.step(at(1), answer), [Effect::Answer(1, Err(NotFound(expired.to_owned())))]);
+    assert_eq!((catalog.failure(), catalog.distribution_tenants_denied()), (Some(expired), None));
+}
+
+// Faults: F9
+#[test]
+fn a_host_whose_answer_by_domain_fails_waits_and_is_asked_for_again() {
     let mut catalog = account();
     catalog.step(at(100), Event::Asked(1, plan("none.example.com")));
     catalog.step(at(100), listing());
     assert_eq!(catalog.step(at(101), tenants(&[])), [asked_for("none.example.com")]);
-    let failed = Err((CdnErrorClass::Throttled, "slower".to_owned()));
-    let answered =
-        catalog.step(at(102), Event::DistributionTenantFound(Host::parse("none.example.com").unwrap(), failed));
-    assert_eq!(found(&answered), [of(1, &[], Listing::After)]);
+    let failed = by_domain_failed("none.example.com", CdnErrorClass::Throttled, "slower");
+    assert_eq!(catalog.step(at(102), failed), [Effect::Answer(1, Err(NotFound("slower".to_owned())))]);
     // What it names must have the domain.
     catalog.step(at(200), Event::Compared(2, plan("none.example.com")));
     catalog.step(at(200), listing());
     catalog.step(at(201), tenants(&[]));
     let other = by_domain("none.example.com", Some(tenant("dt_x", "other.example.com")));
     assert_eq!(found(&catalog.step(at(202), other)), [of(2, &[], Listing::After)]);
+    catalog.step(at(300), Event::Compared(3, plan("none.example.com")));
+    catalog.step(at(300), listing());
+    catalog.step(at(301), tenants(&[]));
+    let expired = by_domain_failed("none.example.com", CdnErrorClass::Denied, "ExpiredToken (HTTP 403)");
+    assert_eq!(
+        catalog.step(at(302), expired),
+        [Effect::Answer(3, Err(NotFound("ExpiredToken (HTTP 403)".to_owned())))]
+    );
+    assert_eq!(catalog.distribution_tenants_denied(), None);
 }
 
 #[test]

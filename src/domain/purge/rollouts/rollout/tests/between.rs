@@ -273,8 +273,8 @@ fn what_a_cache_cannot_be_asked_for_is_told_and_not_waited_for() {
     assert_eq!((story.is_voted(), story.told(Kind::WorkloadFaulty), story.questions().len()), (true, 1, 0));
 }
 
-#[test]
-fn before_a_further_purge_caches_are_asked_again() {
+/// A rollout to `b` whose further purge waits for a cache, and how many questions were asked before.
+fn at_a_further_purge() -> (proving::Site, usize) {
     let policy = Policy { caches: with_caches().caches, ..proving::policy(1) };
     let mut site = proving::Site::under(policy, None, 1);
     site.story.held.remove("ask_cache");
@@ -287,6 +287,20 @@ fn before_a_further_purge_caches_are_asked_again() {
         }
         site.run(5);
     }
+    (site, before)
+}
+
+#[test]
+fn what_is_left_before_a_further_purge_is_told_and_is_no_remark_on_the_present_rollout() {
+    let (mut site, _) = at_a_further_purge();
+    site.run(70);
+    assert_eq!((site.story.purges().len(), site.story.told(Kind::WorkloadFaulty)), (2, 1));
+    assert!(!site.story.record().remark.contains("went on without caches"));
+}
+
+#[test]
+fn before_a_further_purge_caches_are_asked_again() {
+    let (mut site, before) = at_a_further_purge();
     let (of, question) = site.story.question("inner");
     assert!(matches!(of, Before::Again(_)) && question.cleared.is_empty(), "{of:?}");
     assert_eq!(site.story.purges().len(), 1);
@@ -328,4 +342,13 @@ fn after_a_vote_the_next_one_has_the_whole_bound() {
     story.pass(Duration::from_secs(30));
     assert!(story.questions().len() > since);
     assert_eq!(story.record().votes.len() + story.record().history.len(), 1, "the second is not voted for yet");
+}
+
+#[test]
+fn who_answers_after_the_bound_has_answered() {
+    let mut story = Story::at_caches(with_caches());
+    story.pass(Duration::from_secs(61));
+    assert!(!story.is_voted(), "the answer is still waited for");
+    story.answer("inner", &[cleared(&["1", "2"])]);
+    assert_eq!((story.is_voted(), story.told(Kind::WorkloadFaulty)), (true, 0));
 }
