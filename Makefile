@@ -108,6 +108,10 @@ scale: ## Prints what the whole process costs in a cluster of 10,000 Deployments
 model-deep: ## Searches larger groups, some to the end and others in large part; an hour or two
 	$(CARGO) test $(LOCKED) --quiet --package allclear-model --test model -- --ignored deep --nocapture --test-threads 1
 
+.PHONY: model
+model: ## Searches the models as `test` does, and prints how many states each has; minutes
+	$(CARGO) test $(LOCKED) --quiet --package allclear-model --test model -- --nocapture
+
 .PHONY: mutants
 mutants: ## Breaks the domain in each way of tests/mutants.txt and names what no test catches; hours (MUTANTS=3..8, or words of a title, for some)
 	@scripts/mutants.py
@@ -115,6 +119,10 @@ mutants: ## Breaks the domain in each way of tests/mutants.txt and names what no
 .PHONY: faults
 faults: test-setup ## Runs the whole table of faults for groups and prints what came of each; takes minutes (FAULTS=K6,R2 for some)
 	$(CARGO) test $(LOCKED) --quiet --test process -- --ignored faults_table --nocapture
+
+.PHONY: kills
+kills: test-setup ## Kills the program at each of its requests as `test` does, and prints the points; takes minutes
+	$(CARGO) test $(LOCKED) --quiet --test process -- --nocapture killed_at_any killed_in_the_middle
 
 .PHONY: faults-page
 faults-page: ## Fills the last column of docs/internals/faults.md, which the tests make
@@ -145,6 +153,10 @@ sim: ## Runs the simulations of chaos, alone and in groups, for many seeds; SEED
 .PHONY: fuzz
 fuzz: ## Gives every decoder of outside bytes hostile inputs for FUZZ_SECONDS; guided by coverage: cargo fuzz run NAME
 	ALLCLEAR_FUZZ_SEED=$${ALLCLEAR_FUZZ_SEED:-any} ALLCLEAR_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test $(LOCKED) --quiet --package allclear-decoders -- --nocapture
+
+.PHONY: reliability
+reliability: ## Renews docs/reliability.md: runs what fits into 30 minutes, and says which figures are stale (ONLY=NAME for one)
+	@scripts/reliability.py $(if $(ONLY),--only $(ONLY))
 
 .PHONY: latency
 latency: ## Prints how soon a purge follows the last fact, alone and in a group of three, beside the aims

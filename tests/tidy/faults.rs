@@ -12,7 +12,7 @@ use crate::source::{File, file, rust};
 const PAGE: &str = "docs/internals/faults.md";
 
 /// The head of a table of faults.
-const HEAD: &str = "| id | fault | what happens | proved by |";
+const HEAD: &str = "| id | fault | what happens | tested by |";
 
 const MARK: &str = "// Faults: ";
 

@@ -19,6 +19,7 @@ mod faults;
 mod imports;
 mod mutants;
 mod pages;
+mod reliability;
 mod shipped;
 mod source;
 mod telemetry;
