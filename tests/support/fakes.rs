@@ -1,6 +1,5 @@
 //! The outside, faked: a cluster that follows a script, a ledger, CloudFront, receivers, and time, all in virtual time and
 //! all in memory, so that the real actors run thousands of lives a minute. Whatever is asked of it is written down.
-//!
 //! A [`World`] outlives the systems that run in it, the way a cluster outlives a process.
 
 pub mod backup;

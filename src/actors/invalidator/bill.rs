@@ -48,7 +48,7 @@ impl Invalidator {
     fn store_bill(&mut self, book: &Book, ctx: &mut Context<Self>) {
         let (ledger, text) = (self.env.ports.ledger.clone(), book.text());
         let is_news = self.bill.machine().failure().is_none();
-        Drives::<Bill>::ask(self, ctx, async move { ledger.store_bill(&text).await }, |stored| match stored {
+        Drives::<Bill>::ask(self, ctx, async move { ledger.store_bill(&text).await }, move |stored| match stored {
             Ok(()) => Event::Stored,
             Err(error) => Event::StoreFailed(logged(is_news, error.to_string())),
         });

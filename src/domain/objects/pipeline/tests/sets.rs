@@ -154,7 +154,7 @@ fn a_fresh_look_reads_each_app_and_one_that_differs_starts_nothing() {
     story.feed(Event::Rechecked(name, seq, fresh));
     assert_eq!(promoted(&story), Some(("api=2,web=1", Phase::Waiting)));
     let what = What::Moved(revision("api=2,web=3"), revision("api=2,web=1"));
-    let obstacle = judge::Obstacle { environment: Environment("staging".to_owned()), what };
+    let obstacle = Obstacle { environment: Environment("staging".to_owned()), what };
     assert_eq!(obstacle.to_string(), "staging: a fresh look found api=2,web=3 where api=2,web=1 was");
 }
 
