@@ -68,7 +68,7 @@ impl Inside {
     async fn ask(&self, cache: Cache, path: &str, cleared: BTreeSet<Endpoint>) -> Result<Answers, PortError> {
         let scope = Scope::of([HOST.parse().unwrap()], &[path.parse().unwrap()].into_iter().collect());
         let cache = Arc::new(cache);
-        let demand = demands(&[cache.clone()], &scope).pop().unwrap();
+        let demand = demands(std::slice::from_ref(&cache), &scope).pop().unwrap();
         let question =
             Question { number: 1, cache, requests: demand.requests, cleared, wait_max: Duration::from_secs(20) };
         self.caches.ask(&WorkloadId::deployment("shop", "web"), &question).await
