@@ -59,6 +59,7 @@ fn distribution(number: usize) -> Option<Distribution> {
         enabled: true,
         staging: false,
         tenant_only: false,
+        rewrites: false,
         cache_tags: false,
     })
 }

@@ -179,7 +179,7 @@ impl<'a> Fleet<'a> {
             let status = json!({"status": {"history": entries(ENDED_IN_STATUS)}});
             let object = self.here().patch(Kind::Pipeline, PLACE, &name, &status).map_err(refused)?;
             let owner = json!({
-                "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "name": name, "uid": object["metadata"]["uid"],
+                "apiVersion": "allclear.dev/v1alpha1", "kind": "Pipeline", "name": name, "uid": object.pointer("/metadata/uid"),
             });
             let metadata = json!({"namespace": PLACE, "name": format!("pipeline.{name}"), "ownerReferences": [owner]});
             let history = json!({

@@ -72,14 +72,17 @@ mod tests {
         of.iter().map(|(host, paths)| format!("{host}: {paths}")).collect()
     }
 
+    /// What leads to it at one time, and whether the vote for it is purged.
+    type Time<'a> = (&'a [(&'a str, &'a str)], bool);
+
     /// The votes for what led to it each time, and whether each was purged; each for a rollout of its own.
-    fn votes(times: &[(&[(&str, &str)], bool)]) -> Vec<Vec<String>> {
+    fn votes(times: &[Time<'_>]) -> Vec<Vec<String>> {
         votes_for(times, |at| Seq(at as u64 + 2))
     }
 
-    fn votes_for(times: &[(&[(&str, &str)], bool)], seq: fn(usize) -> Seq) -> Vec<Vec<String>> {
+    fn votes_for(times: &[Time<'_>], seq: fn(usize) -> Seq) -> Vec<Vec<String>> {
         let mut record = Record::first(Seq(1));
-        let vote = |(at, (now, purged)): (usize, &(&[(&str, &str)], bool))| {
+        let vote = |(at, (now, purged)): (usize, &Time<'_>)| {
             let seq = seq(at);
             let (voted, routes) = Routes::vote(&record, seq, &by_host(now));
             record.routes = Some(Box::new(routes));
